@@ -1,0 +1,83 @@
+// Many asks at once: hash all, fetch all lines, then decide, with one reading of the clock.
+//
+// A reading shared by up to 32 asks is older than their scans, by about a microsecond. For a grant
+// that is safe: it is judged at the reading, by a CAS on the word it saw. A refusal so close that
+// the age could matter (2 us, as in decide.c) is judged again with a reading of its own. A key
+// without a bucket goes the whole way: its clock must be read after its second scan.
+#include "call.h"
+#include "hash.h"
+#include "live.h"
+
+#define CHUNK 32
+
+static int note(int first, int result) {
+    return first == WEIR_GRANTED ? result : first;
+}
+
+static const struct weir_ask *ask_at(const struct weir_ask *asks, size_t index) {
+    return (const struct weir_ask *)(const void *)((const unsigned char *)asks +
+                                                   index * asks->size);
+}
+
+// An ask that a shared reading is good for: a plain take.
+static bool is_plain(const struct weir *w, const struct weir_ask *ask) {
+    return !w->not_plain && ask->kind == WEIR_TAKE && ask->weight.num == ask->weight.den;
+}
+
+// A plain take at the chunk's reading. WR_AGAIN where the case is not ordinary.
+static int take_shared(struct weir *w, const struct wr_place *place, const struct weir_ask *ask,
+                       const struct wr_now *now, struct weir_answer *answer) {
+    struct wr_pair seen;
+    struct wr_verdict v;
+    const uint64_t units = wr_cost_units_plain(&w->scale, ask->cost);
+    struct wr_pair *way = wr_find_live(place, &seen);
+    if (WR_UNLIKELY(way == NULL)) return WR_AGAIN;
+    const int result = wr_take_live(w, way, seen, now, units, ask->cost, &v);
+    if (WR_UNLIKELY(result == WR_AGAIN)) return WR_AGAIN;
+    if (answer == NULL) {
+        wr_count_take(w, ask->key, result, ask->cost);
+        return result;
+    }
+    const struct wr_ask full = {
+        .key = ask->key, .cost = ask->cost, .units = units, .kind = WEIR_TAKE};
+    return wr_answer(w, &full, now, &v, false, answer);
+}
+
+// Up to CHUNK asks: all lines on their way before the first is looked at.
+static int do_chunk(struct weir *w, const struct weir_ask *asks, size_t count, int *results,
+                    struct weir_answer *answers) {
+    struct wr_place places[CHUNK];
+    struct wr_now now = {0};
+    int first = WEIR_GRANTED;
+    const bool whole = answers == NULL || answers->size == sizeof *answers;
+    for (size_t i = 0; i < count; i++)
+        places[i] = wr_place_of(&w->geometry, wr_hash(w, ask_at(asks, i)->key));
+    const bool shared =
+        whole && wr_now_try(w->versions, &w->source, w->scale.shift, 0, false, &now);
+    for (size_t i = 0; i < count; i++) {
+        const struct weir_ask *ask = ask_at(asks, i);
+        struct weir_answer *answer = wr_answer_at(answers, i);
+        int result = WR_AGAIN;
+        if (WR_LIKELY(shared && is_plain(w, ask)))
+            result = take_shared(w, &places[i], ask, &now, answer);
+        if (WR_UNLIKELY(result == WR_AGAIN)) result = weir_do(w, ask, answer);
+        results[i] = result;
+        first = note(first, result);
+    }
+    return first;
+}
+
+int weir_do_batch(struct weir *limiter, const struct weir_ask *asks, size_t count, int *results,
+                  struct weir_answer *answers) {
+    if (count == 0) return WEIR_GRANTED;
+    if (asks == NULL || results == NULL) return WEIR_EINVAL;
+    if (answers != NULL && !wr_answer_size_is_known(answers)) return WEIR_ESIZE;
+    if (asks->size < WR_ASK_LEAST || asks->size > sizeof *asks) return WEIR_ESIZE;
+    int first = WEIR_GRANTED;
+    for (size_t done = 0; done < count; done += CHUNK) {
+        const size_t some = count - done < CHUNK ? count - done : CHUNK;
+        first = note(first, do_chunk(limiter, ask_at(asks, done), some, results + done,
+                                     wr_answer_at(answers, done)));
+    }
+    return first;
+}

@@ -1,0 +1,7 @@
+// The server script, sync.lua, as built into the library.
+#pragma once
+
+#include <stddef.h>
+
+extern const char wr_sync_script[]; // ends with a 0 that is not counted
+extern const size_t wr_sync_script_bytes;
