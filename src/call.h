@@ -9,6 +9,10 @@
 // One ask, its key hashed and its cost scaled. WEIR_GRANTED, or why it cannot be asked.
 int wr_ask_init(struct weir *w, const struct weir_ask *from, struct wr_ask *ask);
 
+// An ask of weight 1 by the limiter's own clock, the whole way.
+int wr_ask_plain(struct weir *w, enum weir_kind kind, struct weir_key key, uint64_t cost,
+                 struct weir_answer *answer);
+
 // True for a size of struct weir_answer that this library can answer in.
 bool wr_answer_size_is_known(const struct weir_answer *answer);
 

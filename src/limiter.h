@@ -13,8 +13,9 @@ struct weir {
     struct wr_scale scale;
     enum weir_full_policy full_policy;
     bool dry_run;
-    bool not_plain;        // a caller's clock or a dry run: weir_take goes the whole way
-    uint64_t two_us_units; // what max_rate makes in 2 us: a refusal as close is looked at again
+    bool not_plain;          // a caller's clock or a dry run: weir_take goes the whole way
+    uint64_t cost_max_plain; // what weir_take may try the short way: 0 if not_plain, else cost_max
+    uint64_t two_us_units;   // what max_rate makes in 2 us: a refusal as close is looked at again
     // The rest.
     struct wr_region *region;
     struct weir_allocator allocator;

@@ -36,8 +36,8 @@ int wr_run(struct weir *w, const struct wr_ask *ask, struct weir_answer *answer)
 }
 
 // The plain calls: weight 1, the limiter's own clock.
-static inline int ask_plain(struct weir *w, enum weir_kind kind, struct weir_key key,
-                            uint64_t cost, struct weir_answer *answer) {
+int wr_ask_plain(struct weir *w, enum weir_kind kind, struct weir_key key, uint64_t cost,
+                 struct weir_answer *answer) {
     if (WR_UNLIKELY(wr_is_caller(w))) return WEIR_ECLOCK;
     struct wr_ask ask = {.place = wr_place_of(&w->geometry, wr_hash(w, key)),
                          .key = key,
@@ -49,27 +49,27 @@ static inline int ask_plain(struct weir *w, enum weir_kind kind, struct weir_key
 
 int weir_take_some(struct weir *limiter, struct weir_key key, uint64_t cost,
                    struct weir_answer *answer) {
-    return ask_plain(limiter, WEIR_TAKE_SOME, key, cost, answer);
+    return wr_ask_plain(limiter, WEIR_TAKE_SOME, key, cost, answer);
 }
 
 int weir_peek(struct weir *limiter, struct weir_key key, uint64_t cost,
               struct weir_answer *answer) {
-    return ask_plain(limiter, WEIR_PEEK, key, cost, answer);
+    return wr_ask_plain(limiter, WEIR_PEEK, key, cost, answer);
 }
 
 int weir_charge(struct weir *limiter, struct weir_key key, uint64_t cost,
                 struct weir_answer *answer) {
-    return ask_plain(limiter, WEIR_CHARGE, key, cost, answer);
+    return wr_ask_plain(limiter, WEIR_CHARGE, key, cost, answer);
 }
 
 int weir_refund(struct weir *limiter, struct weir_key key, uint64_t cost,
                 struct weir_answer *answer) {
-    return ask_plain(limiter, WEIR_REFUND, key, cost, answer);
+    return wr_ask_plain(limiter, WEIR_REFUND, key, cost, answer);
 }
 
 int weir_cancel(struct weir *limiter, struct weir_key key, uint64_t cost,
                 struct weir_answer *answer) {
-    return ask_plain(limiter, WEIR_REFUND, key, cost, answer);
+    return wr_ask_plain(limiter, WEIR_REFUND, key, cost, answer);
 }
 
 int weir_reserve(struct weir *limiter, struct weir_key key, uint64_t cost, uint64_t max_wait_ns,
