@@ -67,7 +67,7 @@ uint32_t wr_default_shards(uint64_t capacity_keys, long cpus);
 
 // Multiplications instead of powers of two: any size. The shard and the first line come from the
 // high bits of the hash, the fingerprint from its low 40, the second line from all of them.
-static inline struct wr_place wr_place_of(const struct wr_geometry *g, uint64_t hash) {
+static inline struct wr_place wr_place_find(const struct wr_geometry *g, uint64_t hash) {
     const wr_u128 wide = (wr_u128)hash * g->shards;
     unsigned char *shard = g->base + (uint64_t)(wide >> 64) * g->shard_bytes;
     struct wr_line_of_slots *lines =
@@ -76,9 +76,14 @@ static inline struct wr_place wr_place_of(const struct wr_geometry *g, uint64_t 
     const uint64_t step =
         1 + wr_mul_high(hash * UINT64_C(0x9E3779B97F4A7C15), g->lines_per_shard - 1);
     const uint64_t wrap = first + step >= g->lines_per_shard ? g->lines_per_shard : 0;
-    struct wr_place place = {hash & WR_FINGERPRINT_MASK,
+    return (struct wr_place){hash & WR_FINGERPRINT_MASK,
                              (struct wr_shard *)(void *)shard,
                              {lines + first, lines + (first + step - wrap)}};
+}
+
+// And asks for both lines at once, so that a key in the second one costs no second miss.
+static inline struct wr_place wr_place_of(const struct wr_geometry *g, uint64_t hash) {
+    const struct wr_place place = wr_place_find(g, hash);
     __builtin_prefetch(place.line[0]);
     __builtin_prefetch(place.line[1]);
     return place;
