@@ -497,12 +497,12 @@ struct weir_top_key {
     char name[WEIR_TOP_NAME_BYTES + 1]; // the key's bytes, any; then '\0'
 };
 
-// Fills `keys` with the most denied keys of `limiter`, most denied first, `max` at most (no more than
-// WEIR_TOP_KEYS are known). Returns how many; 0 where `keys` is NULL.
-// Every refusal counts (denied, never, no room, would deny), since creation. The first 1,024 of each
+// Fills `keys` with the most denied keys of `limiter`, most denied first, `max` at most (no more
+// than WEIR_TOP_KEYS are known). Returns how many; 0 where `keys` is NULL.
+// Every refusal counts (denied, never, no room, would deny), since creation. The first 1,024 of a
 // thread are all looked at, then one in 16, and a key with many is counted in steps of up to 1/2048
-// of them: expect a few per cent off. A key with one refusal in 32 or more is there in 99 cases of 100; a
-// key with denied - error small came late, into the place of another.
+// of them: expect a few per cent off. A key with one refusal in 32 or more is there in 99 cases of
+// 100; one with denied - error small came late, into the place of another.
 // Any thread; lock-free; no clock reading, no allocation, 128 cache lines. Since 0.1.
 WEIR_API size_t weir_top(const struct weir *limiter, struct weir_top_key *keys, size_t max);
 
@@ -512,9 +512,8 @@ WEIR_API size_t weir_top(const struct weir *limiter, struct weir_top_key *keys, 
 #define WEIR_METRICS_TYPE "application/openmetrics-text; version=1.0.0; charset=utf-8"
 #define WEIR_METRICS_TOP 16 // the most of its denied keys that a limiter shows
 
-// Writes the state of `count` limiters as OpenMetrics 1.0 text (also read as Prometheus text), ended
-// by '\0'. Every sample has the label limiter="its name"; a second limiter of the same name has
-// nth="2" too, and so on.
+// Writes the state of `count` limiters as OpenMetrics 1.0 text, ended by '\0'. Every sample has the
+// label limiter="its name"; a second limiter of the same name has nth="2" too, and so on.
 //   weir_granted_total ... weir_clock_fallbacks_total   the counters of struct weir_stats, by name
 //   weir_wait_seconds     histogram of the waits handed out with refusals (those asked for with an
 //                         answer; without a sum, so without a count: the bucket +Inf is that)
@@ -523,14 +522,14 @@ WEIR_API size_t weir_top(const struct weir *limiter, struct weir_top_key *keys, 
 //   weir_capacity_keys, weir_shards, weir_memory_bytes
 //   weir_top_denied{key=}  what weir_top says of the most denied keys, of which at least half is
 //                         certain (denied >= 2 * error); WEIR_METRICS_TOP at most
-// Label values are escaped; bytes that are not UTF-8, and control characters but newline, are written
-// \xNN. Of keys that look the same so (7 and "7"), all but the first have a label key_nth.
+// Label values are escaped; bytes that are not UTF-8, and control characters but newline, are
+// written \xNN. Of keys that look the same so (7 and "7"), all but the first have a label key_nth.
 //   limiters  `count` of them; may be NULL when count is 0
 //   buffer    of `size` bytes; NULL with size 0 to ask for the length
 //   length    set to the length of the text without its '\0'; may be NULL
 //   WEIR_GRANTED  written
-//   WEIR_ENOSPC   `size` is not above *length: the text is empty, never cut. Numbers grow: ask again
-//                 with some bytes more. About 5 KiB a limiter, 12 KiB with the longest names
+//   WEIR_ENOSPC   `size` is not above *length: the text is empty, never cut. Numbers grow: ask
+//                 again with some bytes more. About 5 KiB a limiter, 12 KiB with the longest names
 //   WEIR_EINVAL   a pointer is NULL
 // Any thread; lock-free; no clock reading, no allocation; some 0.1 ms a limiter. Since 0.1.
 WEIR_API int weir_metrics(const struct weir *const *limiters, size_t count, char *buffer,
@@ -552,8 +551,8 @@ enum weir_http_form {
 
 #define WEIR_HTTP_FIELDS_MAX 768 // bytes that hold every form, with the '\0'
 
-// Writes the header fields that tell a client about an ask of `limiter` (weight 1): each a line that
-// ends in CRLF, the whole in '\0'. All of them, at 5 a second and a burst of 20 that is spent:
+// Writes the header fields that tell a client about an ask of `limiter` (weight 1): each a line
+// that ends in CRLF, the whole in '\0'. All of them, at 5 a second and a burst of 20 that is spent:
 //     RateLimit-Policy: "typing";q=20;w=4      the limiter's name; 20 tokens come back in 4 s
 //     RateLimit: "typing";r=0;t=1              tokens left; for so long no more than those
 //     RateLimit-Limit: 20                      the burst
@@ -564,8 +563,8 @@ enum weir_http_form {
 // the bucket is full. w is the time in which an empty bucket fills, q what the rate makes in w: at
 // least the burst. A name's bytes that are not printable ASCII are written %XX.
 // What has no sensible value is left out: Retry-After when nothing was refused or waiting does not
-// help (WEIR_NEVER, rate 0, burst 0); t, Reset and w when there is no such time; everything when the
-// limiter is unlimited. Numbers above 999999999999999 are written as that.
+// help (WEIR_NEVER, rate 0, burst 0); t, Reset and w when there is no such time; everything when
+// the limiter is unlimited. Numbers above 999999999999999 are written as that.
 //   result   of the ask: WEIR_GRANTED or a refusal
 //   answer   of the ask
 //   forms    of enum weir_http_form, or-ed

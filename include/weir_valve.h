@@ -81,14 +81,14 @@ struct weir_valve_settings {
     double overload_factor; // 0 < it < 1: what an overload leaves of the rate, at most
     uint64_t settle_ns;     // after an overload; at most 1 h
     // WEIR_VALVE_MARKS
-    double low_depth;  // 0 <= low < high
+    double low_depth;  // 0 < low < high
     double high_depth;
     double grow_factor;   // above 1, at most 10
     double shrink_factor; // 0 < it < 1
     // WEIR_VALVE_PID
     double set_point_depth; // above 0
     double kp_per_s;        // above 0, and at most 1 an interval
-    double ki_per_s2;       // 0 up to kp / smoothing: beyond that no queue is steady
+    double ki_per_s2;       // above 0, below kp / smoothing: beyond that no queue is steady
     double kd;              // 0 or more
     double slew_per_s2;     // how far the rate may move in a second; 0: no limit
     const struct weir_allocator *allocator; // NULL: mmap
@@ -98,7 +98,7 @@ struct weir_valve_settings {
 // unsmoothed queue.
 #define WEIR_VALVE_SETTINGS_INIT                                                                   \
     {sizeof(struct weir_valve_settings), WEIR_VALVE_MARKS, 0, 0, 0,                                \
-     100 * WEIR_MILLISECOND, 200 * WEIR_MILLISECOND, 20 * WEIR_MILLISECOND, 1,                     \
+     100 * WEIR_MILLISECOND, 300 * WEIR_MILLISECOND, 20 * WEIR_MILLISECOND, 1,                     \
      0.95, 200 * WEIR_MILLISECOND,                                                                  \
      16, 64, 1.2, 0.8,                                                                             \
      32, 4, 4, 0, 0, NULL}

@@ -19,7 +19,9 @@ static uint64_t reserve_after_ns(const struct weir *w, const struct wr_ask *ask,
     const uint64_t room_ns =
         wait_ns(w, ask, now, v->after, wanted - (int64_t)w->scale.ahead_units);
     const uint64_t due_ns = wait_ns(w, ask, now, v->after, wanted);
-    if (ask->max_wait_ns == 0 || due_ns == WEIR_FOREVER) return room_ns > 0 ? room_ns : due_ns;
+    // At rate 0 nothing is reserved that is not there (judge.c); what never comes is not due.
+    if (now->per_ns == 0 || due_ns == WEIR_FOREVER) return due_ns;
+    if (ask->max_wait_ns == 0) return room_ns > 0 ? room_ns : due_ns;
     const uint64_t soon_ns = due_ns > ask->max_wait_ns ? due_ns - ask->max_wait_ns : 0;
     return soon_ns > room_ns ? soon_ns : room_ns;
 }

@@ -1,11 +1,11 @@
 // The rate-limit header fields of HTTP, from a limit and an answer.
 //
 // What a token bucket is in their words:
-//   q, w   the quota of a window: the window in which the burst fills, in whole seconds, rounded up,
-//          and what the rate makes in it (so q >= burst). At rate 0 the burst, and no window.
+//   q, w   the quota of a window: the window in which the burst fills, in whole seconds, rounded
+//          up, and what the rate makes in it (so q >= burst). At rate 0 the burst, and no window.
 //   r      whole tokens left
-//   t      the time within which no more than r can be used. Of a refusal, Retry-After: nothing passes
-//          sooner, and that field shall not be the earlier of the two. Else, until the bucket is full.
+//   t      the time within which no more than r can be used. Of a refusal, Retry-After: nothing
+//          passes sooner, and that field shall not be the earlier one. Else, until the bucket is full.
 // Structured fields (RFC 9651): integers of 15 digits at most, strings of printable ASCII.
 #include "call.h"
 #include "text.h"
@@ -17,12 +17,12 @@
 
 struct fields {
     const char *name;
-    uint64_t quota;       // of a window
-    uint64_t window_s;    // 0: none
+    uint64_t quota;    // of a window
+    uint64_t window_s; // 0: none
     uint64_t burst;
     uint64_t remaining;
-    uint64_t reset_s;     // 0: none
-    uint64_t retry_s;     // 0: none
+    uint64_t reset_s; // 0: none
+    uint64_t retry_s; // 0: none
 };
 
 static uint64_t integer(wr_u128 number) {
@@ -116,8 +116,7 @@ int weir_http_fields(const struct weir *limiter, int result, const struct weir_a
     struct fields f = {.name = limiter->name};
     set_policy(&f, &limit);
     set_level(&f, result, &whole);
-    if ((forms & WEIR_HTTP_STRUCTURED) != 0)
-        put_structured(&t, &f, (forms & WEIR_HTTP_BYTES) != 0);
+    if ((forms & WEIR_HTTP_STRUCTURED) != 0) put_structured(&t, &f, (forms & WEIR_HTTP_BYTES) != 0);
     if ((forms & WEIR_HTTP_SEPARATE) != 0) put_separate(&t, &f, "");
     if ((forms & WEIR_HTTP_SEPARATE_X) != 0) put_separate(&t, &f, "X-");
     if ((forms & WEIR_HTTP_RETRY_AFTER) != 0 && f.retry_s != 0)

@@ -45,9 +45,12 @@ static struct wr_verdict judge_refund(const struct weir *w, const struct wr_ask 
     return (struct wr_verdict){WEIR_GRANTED, after, tokens, 0};
 }
 
-// What the rate makes in so many nanoseconds from now.
-static uint64_t units_within(const struct weir *w, const struct wr_now *now, uint64_t ns) {
-    const uint64_t within = wr_min_u64(ns, (uint64_t)wr_time_max(w->scale.shift));
+// What the rate makes in max_wait from now.
+static uint64_t units_within(const struct weir *w, const struct wr_ask *ask,
+                             const struct wr_now *now) {
+    const uint64_t within = wr_min_u64(ask->max_wait_ns, (uint64_t)wr_time_max(w->scale.shift));
+    if (WR_UNLIKELY(now->early))
+        return wr_early_units(w->versions, &w->source, w->scale.shift, ask->at, within);
     return wr_make(within, now->per_ns, now->frac, w->scale.shift).units;
 }
 
@@ -59,7 +62,7 @@ static struct wr_verdict judge_reserve(const struct weir *w, const struct wr_ask
     // At rate 0 what is not there never comes: it cannot be due.
     if (now->per_ns == 0 && after < 0) return refuse(WEIR_DENIED, level, (int64_t)ask->units);
     uint64_t most = w->scale.ahead_units;
-    if (ask->max_wait_ns != 0) most = wr_min_u64(most, units_within(w, now, ask->max_wait_ns));
+    if (ask->max_wait_ns != 0) most = wr_min_u64(most, units_within(w, ask, now));
     const int64_t ahead = (int64_t)most;
     if (after < -ahead) return refuse(WEIR_DENIED, level, (int64_t)ask->units - ahead);
     return (struct wr_verdict){WEIR_GRANTED, after, ask->cost, (int64_t)ask->units};

@@ -104,8 +104,8 @@ static void put_stats(struct metrics *m) {
 #undef FAMILY
 }
 
-// Exact seconds, as the specification writes the numbers of `le`: a decimal fraction of at least one
-// place, below 0.0001 with an exponent.
+// Exact seconds, as the specification writes the numbers of `le`: a decimal fraction of at least
+// one place, below 0.0001 with an exponent.
 static void put_seconds(struct wr_text *t, uint64_t ns) {
     uint64_t one = WEIR_SECOND;
     unsigned places = 9;

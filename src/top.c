@@ -53,8 +53,9 @@ static struct shaped shape_of(struct weir_key key) {
     return s;
 }
 
-// Adds to an entry. One that has counted much is written seldom, by much at a time (less than 1/2048 of
-// what it has: about 1 % off in the end), so that a key denied on all cores costs them few misses.
+// Adds to an entry. One that has counted much is written seldom, by much at a time (less than
+// 1/2048 of what it has: about 1 % off in the end), so that a key denied on all cores costs them
+// few misses.
 static uint64_t add(struct wr_top_entry *e, uint64_t denied, uint64_t weight, uint64_t random) {
     const uint64_t coarse = denied >> COARSE_BITS;
     while (weight < coarse) {
@@ -158,7 +159,8 @@ static void describe(const struct seen *s, struct weir_top_key *key) {
         .error = s->error,
         .is_id = (s->shaped.shape & WR_TOP_IS_ID) != 0,
         .truncated = (s->shaped.shape & WR_TOP_TRUNCATED) != 0,
-        .length = (uint32_t)s->shaped.shape,
+        // A damaged region may say anything.
+        .length = wr_min_u64((uint32_t)s->shaped.shape, WEIR_TOP_NAME_BYTES),
     };
     if (key->is_id) {
         struct wr_text digits = {key->name, sizeof key->name, 0};

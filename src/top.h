@@ -1,8 +1,8 @@
 // The most denied keys, with their names: a small table that sampled denials are counted in.
 //
 // A slot of the big table knows only a fingerprint; this one is asked which keys those were. 64
-// entries in 8 sets of 8 by hash. A key that has no entry takes the smallest of its set and inherits
-// its count as its own error (space saving): a key denied more often than that is never missed.
+// entries in 8 sets of 8 by hash. A key that has no entry takes the smallest of its set and
+// inherits its count as its own error (space saving): one denied more often than that is there.
 // A thread line's first 1,024 refusals are all looked at, then one in 16, for 16. The argument for
 // the concurrent part is in top.c.
 #pragma once
@@ -11,8 +11,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "wide.h"
 #include "weir.h"
+#include "wide.h"
 
 #define WR_TOP_SETS 8
 #define WR_TOP_WAYS 8
@@ -37,7 +37,7 @@ struct wr_top {
 };
 
 _Static_assert(sizeof(struct wr_top) == 8192, "what the region's fixed part has room for");
-_Static_assert(WR_TOP_SETS * WR_TOP_WAYS == WEIR_TOP_KEYS, "the public number");
+_Static_assert(WEIR_TOP_KEYS == WR_TOP_SETS * WR_TOP_WAYS, "the public number");
 
 // A number that jumps about as `before` counts up: the multiples of the golden ratio. No period of
 // the traffic keeps step with them.

@@ -12,8 +12,9 @@
 #define NEAR_CEILING 0.95      // up to here growth is fast after an overload
 #define FIRST_PROBE 0.01       // then it begins with 1 % an interval
 #define PROBE_GROWTH 1.5       // and goes on with this many times as much in each next
-#define JITTERS 2.0
-#define JITTER_BOUND 0.3       // of a mark: how much of the jitter counts as noise around it
+#define JITTERS 2.0            // how many mean jitters beyond a mark are noise,
+#define JITTER_BOUND 0.3       //   and what part of the mark at most
+#define JITTER_SMOOTHINGS 5    // time constant of the jitter, in those of the depth
 #define USE_HEADROOM 2.0       // the rate grows to at most this much of its use
 #define LIMIT_PERIOD_S 1000    // limits are whole tokens in 1000 s: thousandths of a token a second
 
@@ -55,24 +56,47 @@ static void smooth(struct wr_valve *valve, double depth, uint64_t dt_ns) {
         stats->depth = depth;
     } else {
         const double part = share(valve->settings.smoothing_ns, dt_ns);
+        // The jitter slower, so that it is steady itself; at first it is the plain mean.
+        const double slow = fmax(share(JITTER_SMOOTHINGS * valve->settings.smoothing_ns, dt_ns),
+                                 1 / (double)stats->steps);
         const double distance = depth - stats->depth;
         stats->depth += part * distance;
-        stats->jitter_depth += fmax(share(5 * valve->settings.smoothing_ns, dt_ns), 1.0 / (double)stats->steps) * (fabs(distance) - stats->jitter_depth);
+        stats->jitter_depth += slow * (fabs(distance) - stats->jitter_depth);
     }
     valve->last_depth = depth;
 }
 
-static void note_use(struct wr_valve *valve, uint64_t granted_tokens, uint64_t dt_ns) {
-    if (granted_tokens == WEIR_UNKNOWN) {
-        valve->used_per_s = HUGE_VAL;
-        return;
-    }
+// What the limiter let pass, a second: at once as much as in the last interval, less only slowly.
+static void note_use(struct wr_valve *valve, double granted_per_s, double part) {
+    const double slower = valve->used_per_s + part * (granted_per_s - valve->used_per_s);
+    valve->used_per_s = fmax(granted_per_s, slower);
+}
+
+// What the consumers take from the queue: what went in, less how much deeper it became. Both are
+// smoothed alike, so that neither lags behind the other; the difference once more.
+static void note_drain(struct wr_valve *valve, double granted_per_s, double slope_per_s,
+                       double part) {
+    valve->fed_per_s += part * (granted_per_s - valve->fed_per_s);
+    const double drained = fmax(0, valve->fed_per_s - slope_per_s);
+    valve->drained_per_s += part * (drained - valve->drained_per_s);
+}
+
+static void note_flow(struct wr_valve *valve, uint64_t granted_tokens, double before_depth,
+                      uint64_t dt_ns) {
     if (dt_ns == 0) return;
-    const double used = (double)granted_tokens / seconds(dt_ns);
-    const double smoothed =
-        valve->used_per_s +
-        share(valve->settings.smoothing_ns, dt_ns) * (used - valve->used_per_s);
-    valve->used_per_s = used >= smoothed || valve->used_per_s == HUGE_VAL ? used : smoothed;
+    valve->use_known = granted_tokens != WEIR_UNKNOWN;
+    if (!valve->use_known) return;
+    const double part = share(valve->settings.smoothing_ns, dt_ns);
+    const double granted_per_s = (double)granted_tokens / seconds(dt_ns);
+    const double slope_per_s =
+        valve->stats.steps == 0 ? 0 : (valve->stats.depth - before_depth) / seconds(dt_ns);
+    note_use(valve, granted_per_s, part);
+    note_drain(valve, granted_per_s, slope_per_s, part);
+}
+
+// The most by use, where that is known.
+static double used_per_s(const struct wr_valve *valve) {
+    return valve->use_known ? valve->used_per_s : HUGE_VAL;
 }
 
 static void set_rate(struct wr_valve *valve, double rate_per_s) {
@@ -90,7 +114,7 @@ static void set_ceiling(struct wr_valve *valve, double per_s) {
 // what the consumers can take. Go below it, and remember it.
 static void cut(struct wr_valve *valve, const struct weir_sample *sample, uint64_t dt_ns) {
     struct weir_valve_stats *stats = &valve->stats;
-    const double sent_per_s = fmin(stats->rate_per_s, valve->used_per_s);
+    const double sent_per_s = fmin(stats->rate_per_s, used_per_s(valve));
     const double sent = sent_per_s * seconds(dt_ns);
     const double refused = (double)sample->overloads;
     const double part = sent > 0 ? clamp(1 - refused / sent, DEEPEST_CUT, 1) : DEEPEST_CUT;
@@ -135,19 +159,7 @@ static double grown(struct wr_valve *valve, double intervals) {
 }
 
 static double most_by_use(const struct wr_valve *valve) {
-    return fmax(valve->settings.base_per_s, USE_HEADROOM * valve->used_per_s);
-}
-
-// What the consumers take from the queue: what went in, less how much deeper it became. 0 where what
-// went in is not known.
-static void note_drain(struct wr_valve *valve, double before_depth, uint64_t dt_ns) {
-    const struct weir_valve_stats *stats = &valve->stats;
-    if (dt_ns == 0) return;
-    const double slope = stats->steps == 0 ? 0 : (stats->depth - before_depth) / seconds(dt_ns);
-    const double in = fmin(stats->rate_per_s, valve->used_per_s);
-    const double drained = valve->used_per_s == HUGE_VAL ? 0 : fmax(0, in - slope);
-    const double part = valve->drained_per_s == 0 ? 1 : share(valve->settings.smoothing_ns, dt_ns);
-    valve->drained_per_s += part * (drained - valve->drained_per_s);
+    return fmax(valve->settings.base_per_s, USE_HEADROOM * used_per_s(valve));
 }
 
 // Shrinks by the factor, but not below what already drains the queue: the factor of what the
@@ -155,9 +167,9 @@ static void note_drain(struct wr_valve *valve, double before_depth, uint64_t dt_
 static void shrink(struct wr_valve *valve, double intervals) {
     const double factor = valve->settings.shrink_factor;
     const double rate = valve->stats.rate_per_s;
-    const double enough = fmin(rate, valve->drained_per_s * factor);
+    const double enough = valve->use_known ? fmin(rate, valve->drained_per_s * factor) : 0;
     set_rate(valve, fmax(rate * pow(factor, intervals), enough));
-    if (valve->drained_per_s > 0) set_ceiling(valve, valve->drained_per_s);
+    if (valve->use_known) set_ceiling(valve, valve->drained_per_s);
 }
 
 static void step_marks(struct wr_valve *valve, double intervals) {
@@ -210,8 +222,7 @@ int wr_valve_step(struct wr_valve *valve, const struct weir_sample *sample, uint
     const double intervals =
         fmin((double)dt_ns / (double)valve->settings.interval_ns, MAX_STEP_INTERVALS);
     smooth(valve, sample->depth, dt_ns);
-    note_use(valve, sample->granted_tokens, dt_ns);
-    note_drain(valve, before_depth, dt_ns);
+    note_flow(valve, sample->granted_tokens, before_depth, dt_ns);
     stats->overloads += sample->overloads;
     valve->settling_ns = valve->settling_ns > dt_ns ? valve->settling_ns - dt_ns : 0;
     if (sample->overloads != 0 && valve->settling_ns == 0) {

@@ -47,9 +47,9 @@ static int check_times(const struct weir_valve_settings *s, struct weir_error *e
 }
 
 static int check_marks(const struct weir_valve_settings *s, struct weir_error *error) {
-    if (!(s->low_depth >= 0 && s->high_depth < HUGE_VAL))
-        REFUSE("low_depth is %g and high_depth %g; give finite depths from 0 up", s->low_depth,
-               s->high_depth);
+    if (!(s->low_depth > 0 && s->high_depth < HUGE_VAL))
+        REFUSE("low_depth is %g and high_depth %g; give finite depths above 0: no queue is below 0, so "
+               "the rate would never grow", s->low_depth, s->high_depth);
     if (!(s->low_depth < s->high_depth))
         REFUSE("low_depth is %g, not below high_depth, %g", s->low_depth, s->high_depth);
     if (!(s->grow_factor > 1 && s->grow_factor <= MOST_FACTOR))
@@ -67,8 +67,9 @@ static int check_pid(const struct weir_valve_settings *s, struct weir_error *err
     if (!(s->kp_per_s > 0 && s->kp_per_s * interval_s <= 1))
         REFUSE("kp_per_s is %g; give above 0, and at most 1 an interval (%g): beyond that each step "
                "overshoots", s->kp_per_s, 1 / interval_s);
-    if (!(s->ki_per_s2 >= 0 && s->ki_per_s2 < HUGE_VAL))
-        REFUSE("ki_per_s2 is %g; give 0 or more", s->ki_per_s2);
+    if (!(s->ki_per_s2 > 0 && s->ki_per_s2 < HUGE_VAL))
+        REFUSE("ki_per_s2 is %g; give above 0: without it nothing makes good what an overload took",
+               s->ki_per_s2);
     if (!(s->ki_per_s2 * smoothing_s < s->kp_per_s))
         REFUSE("ki_per_s2 is %g; with this kp_per_s and smoothing_ns no queue is steady from %g on",
                s->ki_per_s2, s->kp_per_s / smoothing_s);

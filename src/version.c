@@ -163,6 +163,17 @@ uint64_t wr_early_wait_ns(struct wr_versions *versions, const struct wr_time_sou
     return (uint64_t)((int64_t)f.c.t0 - f.instant.ns) + rest_ns;
 }
 
+uint64_t wr_early_units(struct wr_versions *versions, const struct wr_time_source *source,
+                        uint32_t shift, int64_t at, uint64_t ns) {
+    const struct version_facts f = facts_read(versions, source, shift, at);
+    const struct position from = before_at(&f, (uint64_t)f.instant.ns, shift);
+    const int64_t then = f.instant.ns + (int64_t)ns;
+    const int64_t past_start = then - (int64_t)f.c.t0;
+    if (past_start < 0) return before_at(&f, (uint64_t)then, shift).v - from.v;
+    const struct position start = {f.c.v0, f.c.frac0, f.c.ramp0};
+    return advance(start, f.c.per_ns, f.c.burst, (uint64_t)past_start, shift).v - from.v;
+}
+
 static void fill(struct wr_version *e, const struct version_facts *now, uint64_t t0,
                  const struct wr_profile *profile, const struct weir_limit *limit) {
     atomic_store_explicit(&e->per_ns, profile->per_ns, memory_order_relaxed);        // R3

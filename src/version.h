@@ -93,6 +93,10 @@ struct wr_now wr_now_read_slow(struct wr_versions *versions, const struct wr_tim
 uint64_t wr_early_wait_ns(struct wr_versions *versions, const struct wr_time_source *source,
                           const struct wr_scale *scale, int64_t at, int64_t from, int64_t to);
 
+// What is made in `ns` from such a reading.
+uint64_t wr_early_units(struct wr_versions *versions, const struct wr_time_source *source,
+                        uint32_t shift, int64_t at, uint64_t ns);
+
 // Publishes a new limit. WEIR_GRANTED or WEIR_EBUSY.
 int wr_versions_change(struct wr_versions *versions, const struct wr_time_source *source,
                        uint32_t shift, int64_t at, const struct wr_profile *profile,

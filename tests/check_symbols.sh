@@ -28,4 +28,4 @@ if [ "${tls:-0}" -gt 64 ]; then
     echo "$1 needs $tls bytes of thread-local storage"
     exit 1
 fi
-echo "$seen names, ${tls:-0} bytes of thread-local storage"
+echo "$seen names, $tls bytes of thread-local storage"

@@ -79,6 +79,7 @@ static inline int run_in(const struct folder *folder, const char *line) {
     char command[4096];
     const char *weir = getenv("WEIR_BIN");
     assert_non_null(weir);
+    assert_int_equal(access(weir, X_OK), 0);
     snprintf(command, sizeof(command), "cd %s && WEIR='%s' && { %s ; } >out 2>err", folder->path,
              weir, line);
     int status = system(command);

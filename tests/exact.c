@@ -59,10 +59,6 @@ static exact_wide ramp_at(const struct exact *e, int64_t now_ns) {
     return min_wide(ramp, e->now.burst);
 }
 
-bool exact_is_before_a_raise(const struct exact *e, int64_t now_ns) {
-    return now_ns < e->now.start_ns && e->now.burst > e->before.burst;
-}
-
 void exact_set_limit(struct exact *e, const struct weir_limit *limit, int64_t now_ns) {
     struct exact_version v = version_of(e, limit);
     v.start_ns = now_ns > e->now.start_ns ? now_ns : e->now.start_ns;
@@ -156,14 +152,30 @@ static exact_wide wait_ns(const struct exact *e, int64_t now_ns, exact_wide part
     return e->now.per_ns == 0 ? NEVER : ceil_div(parts, e->now.per_ns);
 }
 
+// The shortest time from `now_ns` until the effective burst is `need`. A larger burst is not there
+// before its limit starts, however many parts are made.
+static exact_wide ramp_wait_ns(const struct exact *e, int64_t now_ns, exact_wide need) {
+    const exact_wide missing = need - ramp_at(e, now_ns);
+    if (missing <= 0 || now_ns >= e->now.start_ns) return wait_ns(e, now_ns, missing);
+    const exact_wide before_start = ramp_at(e, e->now.start_ns - 1) - ramp_at(e, now_ns);
+    if (missing <= before_start) return wait_ns(e, now_ns, missing);
+    const exact_wide until_start = (exact_wide)e->now.start_ns - now_ns;
+    const exact_wide rest = wait_ns(e, e->now.start_ns, need - e->now.ramp);
+    return rest >= NEVER ? NEVER : until_start + rest;
+}
+
+static exact_wide level_wait_ns(const struct exact *e, int64_t now_ns, exact_wide level,
+                                exact_wide need) {
+    return max_wide(wait_ns(e, now_ns, need - level), ramp_wait_ns(e, now_ns, need));
+}
+
 // The wait until a level of `need`, from `level` now: exact, or early by what 1 ns of max_rate is.
 static void judge_wait(struct judgement *j, uint64_t said_ns, exact_wide level, exact_wide need,
                        const char *wrong) {
     const int64_t now_ns = j->ask->now_ns;
     const exact_wide early = j->e->early;
-    if (exact_is_before_a_raise(j->e, now_ns)) return;
-    const exact_wide most = wait_ns(j->e, now_ns, need - level + (j->loose ? early : 0));
-    const exact_wide least = wait_ns(j->e, now_ns, need - level - early);
+    const exact_wide most = level_wait_ns(j->e, now_ns, level, need + (j->loose ? early : 0));
+    const exact_wide least = level_wait_ns(j->e, now_ns, level, need - early);
     if (least >= NEVER) {
         if (said_ns != WEIR_FOREVER) fail(j, "a wait that ends, at rate 0");
         return;
@@ -249,11 +261,17 @@ static void judge_refund(struct judgement *j) {
     judge_moved(j, j->after - j->level);
 }
 
+// Parts made in `ns` from a moment.
+static exact_wide made_within(const struct exact *e, int64_t now_ns, uint64_t ns) {
+    const uint64_t most_ns = ns < UINT64_C(1) << 60 ? ns : UINT64_C(1) << 60;
+    return made_at(e, now_ns + (int64_t)most_ns) - made_at(e, now_ns);
+}
+
 static void judge_reserve(struct judgement *j) {
     exact_wide ahead = j->e->max_ahead;
     const exact_wide after = j->level - j->cost;
     const bool bounded = j->ask->max_wait_ns != 0;
-    if (bounded) ahead = min_wide(ahead, j->e->now.per_ns * (exact_wide)j->ask->max_wait_ns);
+    if (bounded) ahead = min_wide(ahead, made_within(j->e, j->ask->now_ns, j->ask->max_wait_ns));
     if (j->e->now.per_ns == 0) ahead = 0; // it would never be due
     if (j->e->now.burst == 0) {
         judge_refused_by_burst(j);
@@ -263,7 +281,7 @@ static void judge_reserve(struct judgement *j) {
         judge_granted_tokens(j, j->ask->cost);
         judge_wait(j, j->answer->retry_after_ns, after, 0, "wrong due time");
         j->after = after;
-    } else if (j->ask->now_ns >= j->e->now.start_ns) {
+    } else if (!bounded || j->ask->now_ns >= j->e->now.start_ns) {
         j->loose = j->loose || bounded; // to the nanosecond: see test_reserve.c
         judge_wait(j, j->answer->retry_after_ns, j->level, j->cost - ahead, "wrong retry_after_ns");
     }

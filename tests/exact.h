@@ -52,10 +52,6 @@ void exact_init(struct exact *e, uint64_t parts, const struct weir_limit *limit,
 
 void exact_set_limit(struct exact *e, const struct weir_limit *limit, int64_t now_ns);
 
-// True for a reading before the start of a limit with a larger burst than the one before. A wait from
-// there is not only for tokens, but for the start too: see test_version.c. It is not judged here.
-bool exact_is_before_a_raise(const struct exact *e, int64_t now_ns);
-
 // The level of a key, in parts.
 exact_wide exact_level(const struct exact *e, unsigned key, int64_t now_ns);
 

@@ -1,12 +1,10 @@
-// stress_top.c - many threads count refusals of many keys in one table while another lists it: every
-// name it sees is whole, and what was counted is all there.
-//
-//     stress_top [rounds] [seed]
+// stress_top.c - many threads count refusals of many keys in one table while another lists it:
+// every name it sees is whole, and what was counted is all there.
 //
 // A key's name is made from its number alone, over all of its words, so that a torn one shows. The
 // counts of a set only move from key to key: their sum is what the threads were told was added. A
-// round starts with an empty table, for a key that has counted much is seldom written; all keys fall
-// into two of its sets, so that they fight for the entries.
+// round starts with an empty table, for a key that has counted much is seldom written; all keys
+// fall into two of its sets, so that they fight for the entries.
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -14,8 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "hash.h"
-#include "limiter.h"
+#include "support.h"
 
 #define THREADS 4
 #define NAMES 40
@@ -27,16 +24,9 @@ static uint64_t first_seed;
 static _Atomic unsigned threads_left;
 static _Atomic uint64_t added;
 
-static void fail(const char *what, uint64_t number) {
+static void end_with(const char *what, uint64_t number) {
     fprintf(stderr, "stress_top: %s (%" PRIu64 "); seed %" PRIu64 "\n", what, number, first_seed);
     exit(1);
-}
-
-static uint64_t draw(uint64_t *state) { // splitmix64
-    uint64_t z = *state += UINT64_C(0x9E3779B97F4A7C15);
-    z = (z ^ z >> 30) * UINT64_C(0xBF58476D1CE4E5B9);
-    z = (z ^ z >> 27) * UINT64_C(0x94D049BB133111EB);
-    return z ^ z >> 31;
 }
 
 // The name of a number: 8 to 88 bytes, each word of it telling the number.
@@ -52,26 +42,26 @@ static struct name name_of(uint64_t number) {
     return name;
 }
 
-static uint64_t hash_of(uint64_t number) {
+static uint64_t hash_of_number(uint64_t number) {
     return (number + 1) * UINT64_C(0xD6E8FEB86659FD93) / WR_TOP_SETS * WR_TOP_SETS + number % 2;
 }
 
 // Small numbers come often: 0 about every seventh time.
-static uint64_t choose(uint64_t *random) {
-    const uint64_t r = draw(random);
+static uint64_t choose(struct random *random) {
+    const uint64_t r = random_next(random);
     return r % 2 == 0 ? r / 2 % 4 : r / 2 % NAMES;
 }
 
 static void *count_refusals(void *context) {
-    uint64_t random = first_seed + ((uint64_t)(uintptr_t)context << 40);
+    struct random random = {first_seed + ((uint64_t)(uintptr_t)context << 40)};
     uint64_t mine = 0;
     for (uint64_t i = 0; i < REFUSALS; i++) {
         const uint64_t number = choose(&random);
         const struct name name = name_of(number);
         const struct weir_key key = weir_bytes(name.words, name.length);
-        mine += wr_top_add(top, hash_of(number), key, 1, draw(&random));
+        mine += wr_top_add(top, hash_of_number(number), key, 1, random_next(&random));
         if (i % 64 == 0 && weir_take(limiter, key, 2, NULL) != WEIR_NEVER)
-            fail("a refusal was none", number);
+            end_with("a refusal was none", number);
     }
     atomic_fetch_add_explicit(&added, mine, memory_order_relaxed);
     atomic_fetch_sub_explicit(&threads_left, 1, memory_order_release);
@@ -89,21 +79,21 @@ static void check_key(const struct weir_top_key *key) {
     const struct name name = name_of(number);
     if (number >= NAMES || key->length != name.length || key->truncated || key->is_id ||
         memcmp(key->name, name.words, name.length) != 0)
-        fail("a name is torn", number);
-    if (key->error >= key->denied) fail("nothing is certain of a key", key->error);
+        end_with("a name is torn", number);
+    if (key->error >= key->denied) end_with("nothing is certain of a key", key->error);
 }
 
 static void check(size_t count, const struct weir_top_key *keys) {
     for (size_t i = 0; i < count; i++) {
         check_key(&keys[i]);
-        if (i > 0 && keys[i].denied > keys[i - 1].denied) fail("the list is not sorted", i);
+        if (i > 0 && keys[i].denied > keys[i - 1].denied) end_with("the list is not sorted", i);
     }
 }
 
 static uint64_t sum_of(const struct wr_top *t) {
     uint64_t sum = 0;
     for (size_t i = 0; i < WEIR_TOP_KEYS; i++) {
-        if (t->entries[i].sequence % 2 != 0) fail("an entry was left half written", i);
+        if (t->entries[i].sequence % 2 != 0) end_with("an entry was left half written", i);
         sum += t->entries[i].denied;
     }
     return sum;
@@ -112,9 +102,9 @@ static uint64_t sum_of(const struct wr_top *t) {
 static void start(void) {
     struct weir_options options = WEIR_OPTIONS_INIT;
     options.limit = (struct weir_limit){1, WEIR_SECOND, 1};
-    if (weir_create(&limiter, &options, NULL) != WEIR_GRANTED) fail("no limiter", 0);
+    if (weir_create(&limiter, &options, NULL) != WEIR_GRANTED) end_with("no limiter", 0);
     top = aligned_alloc(64, sizeof *top);
-    if (top == NULL) fail("no memory", 0);
+    if (top == NULL) end_with("no memory", 0);
 }
 
 // Returns how often the table was listed meanwhile.
@@ -127,7 +117,7 @@ static uint64_t run_round(uint64_t round) {
     for (uint64_t i = 0; i < THREADS; i++)
         if (pthread_create(&threads[i], NULL, count_refusals,
                            (void *)(uintptr_t)(round * THREADS + i)) != 0)
-            fail("no thread", i);
+            end_with("no thread", i);
     uint64_t lists = 0;
     do {
         check(wr_top_list(top, keys, WEIR_TOP_KEYS), keys);
@@ -135,20 +125,21 @@ static uint64_t run_round(uint64_t round) {
         lists++;
     } while (atomic_load_explicit(&threads_left, memory_order_acquire) != 0);
     for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
-    if (sum_of(top) != added) fail("what was counted is not there", sum_of(top) - added);
-    if (added * 10 < REFUSALS * THREADS * 9) fail("a tenth was not counted", added);
+    if (sum_of(top) != added) end_with("what was counted is not there", sum_of(top) - added);
+    if (added * 10 < REFUSALS * THREADS * 9) end_with("a tenth was not counted", added);
     check(wr_top_list(top, keys, WEIR_TOP_KEYS), keys);
     for (size_t i = 0; i < 4; i++) // the four that come oftenest
-        if (number_of(&keys[i]) > 3) fail("not the most denied", i);
+        if (number_of(&keys[i]) > 3) end_with("not the most denied", i);
     return lists;
 }
 
-int main(int argc, char **argv) {
-    const uint64_t rounds = argc > 1 ? strtoull(argv[1], NULL, 0) : 50;
-    first_seed = argc > 2 ? strtoull(argv[2], NULL, 0) : wr_clock_monotonic_ns();
+int main(void) {
+    first_seed = monotonic_ns();
+    (void)seed_from_environment(&first_seed);
     start();
-    uint64_t lists = 0;
-    for (uint64_t round = 0; round < rounds; round++) lists += run_round(round);
+    const uint64_t until_ns = monotonic_ns() + (uint64_t)(stress_seconds(2) * 1e9);
+    uint64_t rounds = 0, lists = 0;
+    while (rounds == 0 || monotonic_ns() < until_ns) lists += run_round(rounds++);
     printf("stress_top: %" PRIu64 " rounds, %" PRIu64 " lists\n", rounds, lists);
     (void)sum_of(&limiter->region->top);
     weir_destroy(limiter);

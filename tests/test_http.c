@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "wide.h"
 #include "support.h"
+#include "wide.h"
 
 #define ALL 15u // every form but the unit
 #define CURRENT (WEIR_HTTP_STRUCTURED | WEIR_HTTP_RETRY_AFTER)
@@ -103,13 +103,22 @@ static void the_reader_of_these_tests_is_strict(void **state) {
     (void)state;
     assert_true(is_well_formed("RateLimit: \"a\";r=0;t=1\r\nRetry-After: 1\r\n"));
     static const char *const wrong[] = {
-        "RateLimit: a;r=0\r\n",         "RateLimit: \"a\";r=-1\r\n", "RateLimit: \"a\";r=0",
-        "RateLimit: \"a\\b\";r=0\r\n",  "RateLimit: \"a\";r=0\n",    "RateLimit: \"\x80\";r=0\r\n",
-        "RateLimit: \"a\"; r=0\r\n",    "RateLimit: \"a\";x=0\r\n",  "Retry-After: 1.5\r\n",
-        "Retry-After: \r\n",            "Retry After: 1\r\n",        "RateLimit: \"a\";r=\r\n",
+        "RateLimit: a;r=0\r\n",
+        "RateLimit: \"a\";r=-1\r\n",
+        "RateLimit: \"a\";r=0",
+        "RateLimit: \"a\\b\";r=0\r\n",
+        "RateLimit: \"a\";r=0\n",
+        "RateLimit: \"\x80\";r=0\r\n",
+        "RateLimit: \"a\"; r=0\r\n",
+        "RateLimit: \"a\";x=0\r\n",
+        "Retry-After: 1.5\r\n",
+        "Retry-After: \r\n",
+        "Retry After: 1\r\n",
+        "RateLimit: \"a\";r=\r\n",
         "Retry-After: 1000000000000000\r\n",
     };
-    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) assert_false(is_well_formed(wrong[i]));
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
+        assert_false(is_well_formed(wrong[i]));
 }
 
 // ---------------------------------------------------------------------------------------------
@@ -130,10 +139,9 @@ static void writes_every_form_as_the_header_shows_it(void **state) {
         "X-RateLimit-Limit: 20\r\nX-RateLimit-Remaining: 0\r\nX-RateLimit-Reset: 1\r\n");
     assert_string_equal(fields_of(w, o.result, &o.answer, WEIR_HTTP_RETRY_AFTER),
                         "Retry-After: 1\r\n");
-    assert_string_equal(
-        fields_of(w, o.result, &o.answer, WEIR_HTTP_STRUCTURED | WEIR_HTTP_BYTES),
-        "RateLimit-Policy: \"typing\";q=20;qu=\"content-bytes\";w=4\r\n"
-        "RateLimit: \"typing\";r=0;t=1\r\n");
+    assert_string_equal(fields_of(w, o.result, &o.answer, WEIR_HTTP_STRUCTURED | WEIR_HTTP_BYTES),
+                        "RateLimit-Policy: \"typing\";q=20;qu=\"content-bytes\";w=4\r\n"
+                        "RateLimit: \"typing\";r=0;t=1\r\n");
     assert_string_equal(fields_of(w, o.result, &o.answer, ALL),
                         "RateLimit-Policy: \"typing\";q=20;w=4\r\n"
                         "RateLimit: \"typing\";r=0;t=1\r\n"
@@ -162,10 +170,15 @@ static void retry_after_is_in_whole_seconds_rounded_up_and_never_zero(void **sta
     static const struct {
         uint64_t ns, seconds;
     } cases[] = {
-        {0, 1},          {1, 1},          {200 * WEIR_MILLISECOND, 1},
-        {WEIR_SECOND - 1, 1},             {WEIR_SECOND, 1},
-        {WEIR_SECOND + 1, 2},             {2 * WEIR_SECOND, 2},
-        {WEIR_DAY, 86400},                {WEIR_FOREVER - 1, 18446744074},
+        {0, 1},
+        {1, 1},
+        {200 * WEIR_MILLISECOND, 1},
+        {WEIR_SECOND - 1, 1},
+        {WEIR_SECOND, 1},
+        {WEIR_SECOND + 1, 2},
+        {2 * WEIR_SECOND, 2},
+        {WEIR_DAY, 86400},
+        {WEIR_FOREVER - 1, 18446744074},
     };
     static const int refusals[] = {WEIR_DENIED, WEIR_NO_ROOM};
     struct weir *w = create_named("w", (struct weir_limit){1, WEIR_SECOND, 1});
@@ -285,9 +298,10 @@ static void the_quota_is_at_least_the_burst_and_no_more_than_the_rate_gives(void
     unsigned looked_at = 0;
     for (int i = 0; i < 2000; i++) {
         struct weir_options options = options_at(3, 1, 1);
-        const struct weir_limit limit = {1 + (random_next(&random) >> random_below(&random, 63) >> 1),
-                                         1 + (random_next(&random) >> (2 + random_below(&random, 62))),
-                                         random_next(&random) >> (4 + random_below(&random, 60))};
+        const struct weir_limit limit = {
+            1 + (random_next(&random) >> random_below(&random, 63) >> 1),
+            1 + (random_next(&random) >> (2 + random_below(&random, 62))),
+            random_next(&random) >> (4 + random_below(&random, 60))};
         options.limit = limit;
         options.max_debt_tokens = options.max_ahead_tokens = 1;
         struct weir *w = NULL;
@@ -299,7 +313,8 @@ static void the_quota_is_at_least_the_burst_and_no_more_than_the_rate_gives(void
         bool good = is_well_formed(text) && q >= burst && window_s != 0;
         if (window_s == UINT64_MAX) good = good && q == burst && burst == 0;
         else // q tokens take no longer than the window, and one second less does not fill the burst
-            good = good && (wr_u128)q * limit.period_ns <= (wr_u128)window_s * WEIR_SECOND * limit.tokens &&
+            good = good &&
+                   (wr_u128)q * limit.period_ns <= (wr_u128)window_s * WEIR_SECOND * limit.tokens &&
                    (wr_u128)(window_s - 1) * WEIR_SECOND * limit.tokens <
                        (wr_u128)limit.burst * limit.period_ns;
         if (!good) fail_msg("seed %" PRIu64 ": %s", seed, text);
@@ -314,12 +329,9 @@ static void the_name_is_a_structured_string(void **state) {
     static const struct {
         const char *name, *written;
     } cases[] = {
-        {"sms provider", "\"sms provider\""},
-        {"", "\"\""},
-        {"say \"hi\"", "\"say \\\"hi\\\"\""},
-        {"a\\b", "\"a\\\\b\""},
-        {"caf\xC3\xA9", "\"caf%C3%A9\""},
-        {"a\r\nSet-Cookie: x", "\"a%0D%0ASet-Cookie: x\""},
+        {"sms provider", "\"sms provider\""}, {"", "\"\""},
+        {"say \"hi\"", "\"say \\\"hi\\\"\""}, {"a\\b", "\"a\\\\b\""},
+        {"caf\xC3\xA9", "\"caf%C3%A9\""},     {"a\r\nSet-Cookie: x", "\"a%0D%0ASet-Cookie: x\""},
         {"\x7F~\x1F", "\"%7F~%1F\""},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {

@@ -54,33 +54,58 @@ static void the_reader_of_these_tests_is_strict(void **state) {
         "h_bucket{le=\"+Inf\"} 2\n# EOF\n",
     };
     static const char *const wrong[] = {
-        "", "# EOF", "# EOF\n\n", "a 1\n# EOF\n", "# TYPE a gauge\na 1\n", "# TYPE a gauge\na 1 \n# EOF\n",
-        "# TYPE a gauge\na  1\n# EOF\n", "# TYPE a gauge\na 1,5\n# EOF\n", "# TYPE a gauge\na .5\n# EOF\n",
-        "# TYPE a gauge\na\n# EOF\n", "# TYPE a gauge\n\na 1\n# EOF\n", "# TYPE a gauge\r\n# EOF\n",
-        "# TYPE a thing\n# EOF\n", "# TYPE a gauge\n# TYPE a gauge\n# EOF\n", "# words\n# EOF\n",
-        "# HELP a b\n# TYPE a gauge\n# EOF\n", "# TYPE a gauge\na 1\n# HELP a b\n# EOF\n",
-        "# TYPE a gauge\n# HELP a b\n# UNIT a a\n# EOF\n", "# TYPE a gauge\n# UNIT a s\n# EOF\n",
-        "# TYPE as gauge\n# UNIT as s\n# EOF\n", "# TYPE a gauge\n# HELP b b\n# EOF\n",
-        "# TYPE a counter\na 1\n# EOF\n", "# TYPE a counter\na_total 1.5\n# EOF\n",
-        "# TYPE a gauge\na_total 1\n# EOF\n", "# TYPE a gauge\nb 1\n# EOF\n",
-        "# TYPE a gauge\na 1\na 1\n# EOF\n", "# TYPE a gauge\na{l=\"x\"} 1\na{l=\"x\"} 2\n# EOF\n",
-        "# TYPE a gauge\na{l=\"x\",l=\"y\"} 1\n# EOF\n", "# TYPE a gauge\na{l=\"x\" } 1\n# EOF\n",
-        "# TYPE a gauge\na{l=\"x\",} 1\n# EOF\n", "# TYPE a gauge\na{l=\"\"\"} 1\n# EOF\n",
-        "# TYPE a gauge\na{l=\"\\x41\"} 1\n# EOF\n", "# TYPE a gauge\na{l=\"\n\"} 1\n# EOF\n",
-        "# TYPE a gauge\na{l=\"\xFF\"} 1\n# EOF\n", "# TYPE a gauge\na{l=\"\xC0\x80\"} 1\n# EOF\n",
-        "# TYPE a gauge\na{l=\"\xED\xA0\x80\"} 1\n# EOF\n", "# TYPE a gauge\na{l=\"\x07\"} 1\n# EOF\n",
-        "# TYPE a gauge\na{_l=\"x\"} 1\n# EOF\n", "# TYPE a gauge\na{l=x} 1\n# EOF\n",
+        "",
+        "# EOF",
+        "# EOF\n\n",
+        "a 1\n# EOF\n",
+        "# TYPE a gauge\na 1\n",
+        "# TYPE a gauge\na 1 \n# EOF\n",
+        "# TYPE a gauge\na  1\n# EOF\n",
+        "# TYPE a gauge\na 1,5\n# EOF\n",
+        "# TYPE a gauge\na .5\n# EOF\n",
+        "# TYPE a gauge\na\n# EOF\n",
+        "# TYPE a gauge\n\na 1\n# EOF\n",
+        "# TYPE a gauge\r\n# EOF\n",
+        "# TYPE a thing\n# EOF\n",
+        "# TYPE a gauge\n# TYPE a gauge\n# EOF\n",
+        "# words\n# EOF\n",
+        "# HELP a b\n# TYPE a gauge\n# EOF\n",
+        "# TYPE a gauge\na 1\n# HELP a b\n# EOF\n",
+        "# TYPE a gauge\n# HELP a b\n# UNIT a a\n# EOF\n",
+        "# TYPE a gauge\n# UNIT a s\n# EOF\n",
+        "# TYPE as gauge\n# UNIT as s\n# EOF\n",
+        "# TYPE a gauge\n# HELP b b\n# EOF\n",
+        "# TYPE a counter\na 1\n# EOF\n",
+        "# TYPE a counter\na_total 1.5\n# EOF\n",
+        "# TYPE a gauge\na_total 1\n# EOF\n",
+        "# TYPE a gauge\nb 1\n# EOF\n",
+        "# TYPE a gauge\na 1\na 1\n# EOF\n",
+        "# TYPE a gauge\na{l=\"x\"} 1\na{l=\"x\"} 2\n# EOF\n",
+        "# TYPE a gauge\na{l=\"x\",l=\"y\"} 1\n# EOF\n",
+        "# TYPE a gauge\na{l=\"x\" } 1\n# EOF\n",
+        "# TYPE a gauge\na{l=\"x\",} 1\n# EOF\n",
+        "# TYPE a gauge\na{l=\"\"\"} 1\n# EOF\n",
+        "# TYPE a gauge\na{l=\"\\x41\"} 1\n# EOF\n",
+        "# TYPE a gauge\na{l=\"\n\"} 1\n# EOF\n",
+        "# TYPE a gauge\na{l=\"\xFF\"} 1\n# EOF\n",
+        "# TYPE a gauge\na{l=\"\xC0\x80\"} 1\n# EOF\n",
+        "# TYPE a gauge\na{l=\"\xED\xA0\x80\"} 1\n# EOF\n",
+        "# TYPE a gauge\na{l=\"\x07\"} 1\n# EOF\n",
+        "# TYPE a gauge\na{_l=\"x\"} 1\n# EOF\n",
+        "# TYPE a gauge\na{l=x} 1\n# EOF\n",
         "# TYPE a gauge\na 1\n# TYPE b gauge\na{l=\"x\"} 1\n# EOF\n",
         "# TYPE h histogram\nh_bucket{le=\"1.0\"} 1\n# EOF\n",
         "# TYPE h histogram\nh_bucket{le=\"1\"} 1\nh_bucket{le=\"+Inf\"} 1\n# EOF\n",
         "# TYPE h histogram\nh_bucket{le=\"0.10\"} 1\nh_bucket{le=\"+Inf\"} 1\n# EOF\n",
         "# TYPE h histogram\nh_bucket{le=\"0.00001\"} 1\nh_bucket{le=\"+Inf\"} 1\n# EOF\n",
-        "# TYPE h histogram\nh_bucket{le=\"2.0\"} 1\nh_bucket{le=\"1.5\"} 1\nh_bucket{le=\"+Inf\"} 1\n# EOF\n",
+        "# TYPE h histogram\nh_bucket{le=\"2.0\"} 1\nh_bucket{le=\"1.5\"} 1\nh_bucket{le=\"+Inf\"} "
+        "1\n# EOF\n",
         "# TYPE h histogram\nh_bucket{le=\"2.0\"} 3\nh_bucket{le=\"+Inf\"} 2\n# EOF\n",
         "# TYPE h histogram\nh_bucket{le=\"+Inf\"} 2\nh_count 2\n# EOF\n",
         "# TYPE h histogram\nh_bucket{a=\"1\",le=\"+Inf\"} 2\nh_bucket{a=\"2\",le=\"+Inf\"} 2\n"
         "h_bucket{a=\"1\",le=\"1.0\"} 2\n# EOF\n",
-        "# TYPE h histogram\nh_bucket{a=\"1\",le=\"1.0\"} 2\nh_bucket{a=\"2\",le=\"+Inf\"} 2\n# EOF\n",
+        "# TYPE h histogram\nh_bucket{a=\"1\",le=\"1.0\"} 2\nh_bucket{a=\"2\",le=\"+Inf\"} 2\n# "
+        "EOF\n",
     };
     for (size_t i = 0; i < sizeof right / sizeof right[0]; i++)
         assert_string_equal(words_of(right[i]), "right");
@@ -111,15 +136,21 @@ static void every_counter_has_the_number_of_the_stats(void **state) {
 
 static void the_waits_are_a_histogram_of_what_was_handed_out(void **state) {
     (void)state;
-    static const uint64_t waits_ns[] = {1, 16384, 16385, WEIR_MILLISECOND, WEIR_SECOND,
-                                        WEIR_HOUR, UINT64_C(1) << 44, (UINT64_C(1) << 44) + 1};
+    static const uint64_t waits_ns[] = {1,
+                                        16384,
+                                        16385,
+                                        WEIR_MILLISECOND,
+                                        WEIR_SECOND,
+                                        WEIR_HOUR,
+                                        UINT64_C(1) << 44,
+                                        (UINT64_C(1) << 44) + 1};
     static const struct {
         const char *le;
         uint64_t count;
     } buckets[] = {
-        {"1.6384e-05", 2},    {"3.2768e-05", 3},  {"0.000131072", 3}, {"0.001048576", 4},
-        {"1.073741824", 5},   {"2.147483648", 5}, {"4398.046511104", 6},
-        {"17592.186044416", 7}, {"+Inf", 8},
+        {"1.6384e-05", 2},     {"3.2768e-05", 3},      {"0.000131072", 3},
+        {"0.001048576", 4},    {"1.073741824", 5},     {"2.147483648", 5},
+        {"4398.046511104", 6}, {"17592.186044416", 7}, {"+Inf", 8},
     };
     struct weir_options options = options_at(1, 1, 30000);
     options.name = "w";
@@ -127,11 +158,11 @@ static void the_waits_are_a_histogram_of_what_was_handed_out(void **state) {
     struct weir *w = create(&options);
     (void)ask_at(w, WEIR_TAKE, "k", UINT64_C(1) << 45, 0);
     for (size_t i = 0; i < sizeof waits_ns / sizeof waits_ns[0]; i++)
-        assert_int_equal(ask_at(w, WEIR_TAKE, "k", waits_ns[i], 0).answer.retry_after_ns, waits_ns[i]);
+        assert_int_equal(ask_at(w, WEIR_TAKE, "k", waits_ns[i], 0).answer.retry_after_ns,
+                         waits_ns[i]);
     read_one(w);
     for (size_t i = 0; i < sizeof buckets / sizeof buckets[0]; i++) {
-        const char *number =
-            om_number(&om, "weir_wait_seconds_bucket", "w", "le", buckets[i].le);
+        const char *number = om_number(&om, "weir_wait_seconds_bucket", "w", "le", buckets[i].le);
         assert_int_equal(strtoull(number, NULL, 10), buckets[i].count);
         assert_true(number[0] != '\0');
     }
@@ -180,12 +211,12 @@ static void label_values_are_escaped_and_always_utf8(void **state) {
         {"\x01\r\t\x7F", "\\x01\\x0d\\x09\\x7f"},
         {"a\xFF\xFE", "a\\xff\\xfe"},
         {"\x80", "\\x80"},
-        {"\xC3", "\\xc3"},                          // cut off
+        {"\xC3", "\\xc3"}, // cut off
         {"\xC3(", "\\xc3("},
-        {"\xC0\xAF", "\\xc0\\xaf"},                 // longer than need be
+        {"\xC0\xAF", "\\xc0\\xaf"}, // longer than need be
         {"\xE0\x9F\xBF", "\\xe0\\x9f\\xbf"},
         {"\xF0\x8F\xBF\xBF", "\\xf0\\x8f\\xbf\\xbf"},
-        {"\xED\xA0\x80", "\\xed\\xa0\\x80"},        // a surrogate
+        {"\xED\xA0\x80", "\\xed\\xa0\\x80"},          // a surrogate
         {"\xF4\x90\x80\x80", "\\xf4\\x90\\x80\\x80"}, // beyond the last character
         {"\xF5\x80\x80\x80", "\\xf5\\x80\\x80\\x80"},
         {"\xEF\xBF\xBF\xF4\x8F\xBF\xBF", "\xEF\xBF\xBF\xF4\x8F\xBF\xBF"},
@@ -314,7 +345,8 @@ static void a_buffer_too_small_stays_empty_and_the_length_is_told(void **state) 
 
 static void the_length_is_what_the_header_says(void **state) {
     (void)state;
-    struct weir *w = create_named("a name of sixty-three bytes, the longest that a limiter can have");
+    struct weir *w =
+        create_named("a name of sixty-three bytes, and no longer, is what a limiter ha");
     read_one(w);
     assert_true(strlen(text) < 12 * 1024);
     for (uint64_t id = 0; id < 40; id++) {

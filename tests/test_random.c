@@ -16,8 +16,10 @@
 
 // Seeds that once failed, and what they had found.
 static const uint64_t failed_once[] = {
-    104, // take_some with a weight that does not divide: tokens for nothing
-    111, // the same: a wait of 0 where nothing comes back
+    23,  // take_some with a weight that does not divide: tokens for nothing
+    45,  // the same
+    111, // take_some of less than a token of such a weight: a wait of 0
+    37,  // a reservation at a reading before the start of rate 0: a wait that ends
 };
 
 // Periods with a common multiple that leaves room for weights.
@@ -63,8 +65,8 @@ static bool one_in(struct scene *s, uint64_t n) {
 static uint64_t any_size(struct scene *s, uint64_t most) {
     unsigned bits = 0;
     while (bits < 64 && most >> bits != 0) bits++;
-    const uint64_t mask = (UINT64_C(1) << below(s, bits + 1)) - 1;
-    return wr_min_u64(random_next(&s->random) & mask, most);
+    const uint64_t kept = below(s, bits + 1);
+    return kept == 0 ? 0 : wr_min_u64(random_next(&s->random) >> (64 - kept), most);
 }
 
 static struct weir_limit choose_rate(struct scene *s) {
@@ -185,8 +187,7 @@ static void describe(const struct scene *s, unsigned key, const struct weir_ask 
 
 // A refused ask passes after exactly retry_after_ns, and not one nanosecond sooner: by peeking.
 static const char *check_retry(struct scene *s, const struct weir_ask *refused, uint64_t wait_ns) {
-    if (wait_ns == WEIR_FOREVER || wait_ns > (uint64_t)LAST_NS || refused->kind == WEIR_RESERVE ||
-        exact_is_before_a_raise(&s->exact, s->now_ns))
+    if (wait_ns == WEIR_FOREVER || wait_ns > (uint64_t)LAST_NS || refused->kind == WEIR_RESERVE)
         return NULL;
     struct weir_ask ask = *refused;
     if (ask.kind == WEIR_TAKE_SOME) ask.cost = wr_min_u64(ask.cost, 1);

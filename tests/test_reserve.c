@@ -144,6 +144,24 @@ static void at_rate_0_nothing_is_reserved(void **state) {
     weir_destroy(w);
 }
 
+// Before rate 0 starts there are still the old rate's tokens; after it nothing is due any more.
+static void a_reservation_from_before_rate_0_is_for_what_comes_until_then(void **state) {
+    (void)state;
+    struct weir_options options = options_at(1, WEIR_SECOND, 2);
+    options.max_ahead_tokens = 1;
+    struct weir *w = create(&options);
+    assert_int_equal(take_at(w, "a", 2, 10 * second), WEIR_GRANTED);
+    assert_int_equal(set_limit_at(w, 0, WEIR_SECOND, 2, 11 * second), WEIR_GRANTED);
+    struct outcome o = ask_at(w, WEIR_RESERVE, "a", 1, 10 * second);
+    assert_int_equal(o.result, WEIR_DENIED);
+    assert_int_equal(o.answer.retry_after_ns, WEIR_SECOND);
+    o = ask_at(w, WEIR_RESERVE, "a", 2, 10 * second);
+    assert_int_equal(o.result, WEIR_DENIED);
+    assert_true(o.answer.retry_after_ns == WEIR_FOREVER);
+    assert_int_equal(ask_at(w, WEIR_RESERVE, "a", 1, 11 * second).result, WEIR_GRANTED);
+    weir_destroy(w);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(reserve_takes_from_the_future_in_the_order_of_asking),
@@ -155,6 +173,7 @@ int main(void) {
         cmocka_unit_test(reset_of_an_absent_key_leaves_dropped_at_alone),
         cmocka_unit_test(reset_asks_for_no_cost_that_could_fail_to_fit),
         cmocka_unit_test(at_rate_0_nothing_is_reserved),
+        cmocka_unit_test(a_reservation_from_before_rate_0_is_for_what_comes_until_then),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

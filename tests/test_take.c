@@ -85,6 +85,16 @@ static void a_cost_of_0_is_only_a_question(void **state) {
     weir_destroy(w);
 }
 
+static void assert_same_answer(const struct weir_answer *a, const struct weir_answer *b) {
+    assert_int_equal(a->granted_tokens, b->granted_tokens);
+    assert_int_equal(a->remaining, b->remaining);
+    assert_int_equal(a->debt, b->debt);
+    assert_true(a->retry_after_ns == b->retry_after_ns);
+    assert_int_equal(a->full_after_ns, b->full_after_ns);
+    assert_int_equal(a->untracked, b->untracked);
+    assert_int_equal(a->would_deny, b->would_deny);
+}
+
 static void peek_answers_as_take_would_and_changes_nothing(void **state) {
     (void)state;
     struct weir *w = create_at(5, WEIR_SECOND, 20);
@@ -96,7 +106,7 @@ static void peek_answers_as_take_would_and_changes_nothing(void **state) {
         assert_int_equal(live_ways(w, weir_str("a"), NULL), cost == 0 ? 0 : cost > 1);
         const struct outcome take = ask_at(w, WEIR_TAKE, "a", cost, 0);
         assert_int_equal(peek.result, take.result);
-        assert_memory_equal(&peek.answer, &take.answer, sizeof take.answer);
+        assert_same_answer(&peek.answer, &take.answer);
         assert_int_equal(ask_at(w, WEIR_REFUND, "a", 20, 0).result, WEIR_GRANTED);
     }
     weir_destroy(w);

@@ -140,9 +140,9 @@ static void every_kind_of_refusal_counts_and_a_peek_does_not(void **state) {
         uint64_t cost;
         bool counts;
     } asks[] = {
-        {WEIR_TAKE, 1, true},      {WEIR_TAKE, 2, true},  {WEIR_TAKE_SOME, 5, true},
-        {WEIR_RESERVE, 2, true},   {WEIR_PEEK, 1, false}, {WEIR_PEEK, 2, false},
-        {WEIR_REFUND, 0, false},   {WEIR_CHARGE, 0, false},
+        {WEIR_TAKE, 1, true},    {WEIR_TAKE, 2, true},    {WEIR_TAKE_SOME, 5, true},
+        {WEIR_RESERVE, 2, true}, {WEIR_PEEK, 1, false},   {WEIR_PEEK, 2, false},
+        {WEIR_REFUND, 0, false}, {WEIR_CHARGE, 0, false},
     };
     uint64_t expected = 0;
     for (size_t i = 0; i < sizeof asks / sizeof asks[0]; i++) {
@@ -294,8 +294,8 @@ static void what_is_certain_is_true_and_who_is_often_denied_is_there(void **stat
         sum += keys[i].denied;
         if (truth[name] > keys[i].denied || truth[name] < keys[i].denied - keys[i].error)
             fail_msg("seed %" PRIu64 ": key %" PRIu64 " was denied %" PRIu64 " times, not %" PRIu64
-                     " to %" PRIu64, seed, name, truth[name], keys[i].denied - keys[i].error,
-                     keys[i].denied);
+                     " to %" PRIu64,
+                     seed, name, truth[name], keys[i].denied - keys[i].error, keys[i].denied);
     }
     assert_int_equal(sum, DRAWS);
     for (unsigned i = 0; i < NAMES; i++)
@@ -317,7 +317,8 @@ static void a_key_with_one_refusal_in_32_is_hardly_ever_missed(void **state) {
         const uint64_t salt = random_next(&random);
         memset(top, 0, sizeof *top);
         for (unsigned i = 0; i < DRAWS; i++) {
-            uint64_t name = random_below(&random, 32); // 0 to 19 are heavy, the rest is all different
+            // 0 to 19 are heavy, the others all different.
+            uint64_t name = random_below(&random, 32);
             if (name >= HEAVY) name = HEAVY + random_below(&random, 100000);
             struct random hash = {name ^ salt};
             (void)wr_top_add(top, random_next(&hash), weir_id(name), 1, random_next(&random));
@@ -369,6 +370,17 @@ static void an_entry_left_half_written_costs_only_itself(void **state) {
     assert_int_equal(wr_top_add(top, hash_in_set(7), weir_id(7), 1, 0), 0);
     assert_int_equal(wr_top_list(top, keys, WEIR_TOP_KEYS), 0);
     assert_int_equal(wr_top_add(top, 1, weir_id(1), 1, 0), 1); // the other sets go on
+    free(top);
+}
+
+static void a_damaged_entry_is_never_read_beyond_its_end(void **state) {
+    (void)state;
+    struct wr_top *top = empty_top();
+    (void)wr_top_add(top, 1, weir_str("k"), 5, 0);
+    top->entries[WR_TOP_WAYS].shape = UINT64_MAX & ~WR_TOP_IS_ID;
+    assert_int_equal(wr_top_list(top, keys, WEIR_TOP_KEYS), 1);
+    assert_int_equal(keys[0].length, WEIR_TOP_NAME_BYTES);
+    assert_string_equal(keys[0].name, "k");
     free(top);
 }
 
@@ -427,6 +439,7 @@ int main(void) {
         cmocka_unit_test(a_key_with_one_refusal_in_32_is_hardly_ever_missed),
         cmocka_unit_test(the_smallest_of_a_set_gives_way_and_leaves_its_count_as_error),
         cmocka_unit_test(an_entry_left_half_written_costs_only_itself),
+        cmocka_unit_test(a_damaged_entry_is_never_read_beyond_its_end),
         cmocka_unit_test(two_entries_of_one_key_are_added_up),
         cmocka_unit_test(a_large_count_is_written_seldom_and_stays_near),
         cmocka_unit_test(the_fixed_part_of_a_limiter_stays_under_64_kib),

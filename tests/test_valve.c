@@ -217,19 +217,20 @@ static void a_rate_that_is_not_used_is_not_raised(void **state) {
 
 static void feels_its_way_to_where_it_was_refused(void **state) {
     (void)state;
+    settings.overload_factor = 0.5;
     make();
     for (unsigned i = 0; i < 8; i++) step(0, 0);
-    step(0, 3);
-    const double capacity = rate() / 0.95;
-    double before = rate(), growth = 1;
+    const double capacity = step(0, 3) / 0.5;
     step(0, 0); // settling
-    while (growth < 1.2 - 1e-9) {
-        before = rate();
-        step(0, 0);
-        growth = rate() / before;
-        if (rate() < capacity) assert_true(growth <= 1.0225 + 1e-9);
+    assert_near(rate(), capacity * 0.5);
+    while (rate() * 1.2 < 0.95 * capacity) step(0, 0); // fast up to 95 %
+    assert_near(step(0, 0), 0.95 * capacity);
+    double wanted = 0.95 * capacity;
+    for (double probe = 0.01; probe < 0.2; probe *= 1.5) {
+        wanted *= 1 + probe;
+        assert_near(step(0, 0), wanted);
     }
-    assert_true(rate() < 2 * capacity);
+    assert_near(step(0, 0), wanted * 1.2); // and then as if nothing had been
 }
 
 static void is_pure(void **state) {
@@ -360,6 +361,7 @@ static void wrong_settings_are_refused_with_the_reason(void **state) {
     REFUSE(overload_factor, 1, "overload_factor is 1");
     REFUSE(overload_factor, 0, "between 0 and 1");
     REFUSE(low_depth, 64, "low_depth is 64, not below high_depth, 64");
+    REFUSE(low_depth, 0, "the rate would never grow");
     REFUSE(low_depth, -1, "finite depths");
     REFUSE(low_depth, NAN, "finite depths");
     REFUSE(high_depth, HUGE_VAL, "finite depths");
@@ -378,8 +380,9 @@ static void wrong_pid_settings_are_refused_with_the_reason(void **state) {
     REFUSE_PID(set_point_depth, NAN, "set_point_depth is nan");
     REFUSE_PID(kp_per_s, 0, "kp_per_s is 0");
     REFUSE_PID(kp_per_s, 11, "at most 1 an interval (10)");
+    REFUSE_PID(ki_per_s2, 0, "makes good what an overload took");
     REFUSE_PID(ki_per_s2, -1, "ki_per_s2 is -1");
-    REFUSE_PID(ki_per_s2, 20, "no queue is steady from 20 on");
+    REFUSE_PID(ki_per_s2, 20, "no queue is steady from 13.3333 on");
     REFUSE_PID(kd, -1, "kd is -1");
     REFUSE_PID(slew_per_s2, NAN, "slew_per_s2 is nan");
     settings.form = WEIR_VALVE_PID;

@@ -1,6 +1,7 @@
 // The simulation of valve_sim.h: one loop over milliseconds, all numbers whole but for the rates.
 #include "valve_sim.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 #define SLOTS 1024 // of the wheels: later than any latency or retry, a power of two
@@ -15,11 +16,10 @@ struct sim {
     const struct sim_options *o;
     struct sim_result *r;
     uint64_t random;
-    uint64_t outside, queue, idle, in_calls, granted, overloads_sampled;
+    uint64_t outside, queue, idle, retrying, granted, overloads_sampled;
     uint64_t tokens_e6, token_rate_e3, token_burst;
     uint64_t arrival_rest;
     uint64_t possible_e3;
-    uint32_t since_phase_ms;
     struct provider provider;
     uint32_t done[SLOTS], refused[SLOTS], retried[SLOTS];
 };
@@ -99,6 +99,7 @@ static uint32_t latency(struct sim *sim, uint32_t mean_ms) {
     return mean_ms - mean_ms / 4 + (uint32_t)draw(sim, mean_ms / 2 + 1);
 }
 
+// One millisecond's more; he begins with a full bucket, as weir's buckets do.
 static void refill_provider(struct sim *sim, uint32_t per_s) {
     const uint64_t most = 1000 + (uint64_t)per_s * sim->o->provider_burst_ms;
     sim->provider.tokens_e3 += per_s;
@@ -123,12 +124,12 @@ static void finish(struct sim *sim, uint32_t ms) {
     uint32_t *done = &sim->done[ms % SLOTS], *refused = &sim->refused[ms % SLOTS];
     uint32_t *retried = &sim->retried[ms % SLOTS];
     sim->outside += *retried;
-    sim->in_calls -= *retried;
+    sim->retrying -= *retried;
     sim->idle += *done + *refused;
     sim->r->delivered += *done;
     sim->r->overloads += *refused;
     sim->overloads_sampled += *refused;
-    sim->in_calls += *refused; // waiting for their retry
+    sim->retrying += *refused;
     *retried = 0;
     sim->retried[(ms + sim->o->retry_ms) % SLOTS] += *refused;
     *done = *refused = 0;
@@ -148,10 +149,12 @@ static void note_rate(struct sim *sim, uint32_t ms, double rate_per_s) {
     const uint32_t phase = phase_at(sim->o, ms);
     const double per_s = sim->o->capacity[phase].per_s;
     struct sim_result *r = sim->r;
+    r->changes += rate_per_s != r->last_rate_per_s;
+    r->last_rate_per_s = rate_per_s;
     if (ms - sim->o->capacity[phase].from_ms < 5000 || per_s == 0 || sim->outside == 0) return;
-    if (r->worst_low_ratio == 0 || rate_per_s / per_s < r->worst_low_ratio)
-        r->worst_low_ratio = rate_per_s / per_s;
-    if (rate_per_s / per_s > r->worst_high_ratio) r->worst_high_ratio = rate_per_s / per_s;
+    if (r->lowest_ratio == 0 || rate_per_s / per_s < r->lowest_ratio)
+        r->lowest_ratio = rate_per_s / per_s;
+    if (rate_per_s / per_s > r->highest_ratio) r->highest_ratio = rate_per_s / per_s;
 }
 
 static void sample(struct sim *sim, uint32_t ms, uint32_t interval_ms) {
@@ -166,15 +169,16 @@ static void sample(struct sim *sim, uint32_t ms, uint32_t interval_ms) {
     limit_changed(sim, &limit);
     note_rate(sim, ms, stats.rate_per_s);
     if (sim->o->trace != NULL)
-        fprintf(sim->o->trace, "%u rate %.1f depth %llu smoothed %.1f overloads %llu outside %llu "
-                "delivered %llu\n", ms, stats.rate_per_s, (unsigned long long)sim->queue,
-                stats.depth, (unsigned long long)sim->overloads_sampled,
-                (unsigned long long)sim->outside, (unsigned long long)sim->r->delivered);
+        fprintf(sim->o->trace,
+                "%u ms: rate %.1f depth %" PRIu64 " smoothed %.1f overloads %" PRIu64
+                " outside %" PRIu64 " delivered %" PRIu64 "\n",
+                ms, stats.rate_per_s, sim->queue, stats.depth, sim->overloads_sampled,
+                sim->outside, sim->r->delivered);
     sim->granted = sim->overloads_sampled = 0;
 }
 
 static void note_possible(struct sim *sim, uint64_t arrived, uint32_t per_s) {
-    const bool waits = sim->outside + sim->queue > 0;
+    const bool waits = sim->outside + sim->queue + sim->retrying > 0;
     sim->possible_e3 += waits ? per_s : arrived * 1000;
 }
 
@@ -184,6 +188,12 @@ static void start(struct sim *sim) {
     limit_changed(sim, &limit);
     sim->tokens_e6 = sim->token_burst * 1000000;
     sim->idle = sim->o->workers;
+    sim->provider.tokens_e3 = UINT64_MAX / 2; // cut to what he holds at once
+}
+
+// Every event there is, counted where it is: outside, in the queue, in a call or before its retry.
+static uint64_t count_waiting(const struct sim *sim) {
+    return sim->outside + sim->queue + sim->retrying + (sim->o->workers - sim->idle);
 }
 
 void sim_run(const struct sim_options *options, struct sim_result *result) {
@@ -206,5 +216,5 @@ void sim_run(const struct sim_options *options, struct sim_result *result) {
         if (options->valve != NULL && (ms + 1) % 100 == 0) sample(&sim, ms, 100);
     }
     result->possible = sim.possible_e3 / 1000;
-    result->waiting = result->arrived - result->delivered;
+    result->waiting = count_waiting(&sim);
 }

@@ -46,9 +46,12 @@ struct sim_result {
     uint64_t overloads;
     uint64_t possible; // what the provider could have taken: his capacity while anything waits
     uint64_t waiting;  // outside, in the queue and with workers, at the end
-    uint64_t worst_depth;
-    double lowest_per_s, highest_per_s; // the rate, over the last half of each phase of capacity
-    double worst_high_ratio, worst_low_ratio; // of those to the capacity
+    uint64_t worst_depth; // of the queue
+    uint64_t changes;      // of the rate
+    // The rate over the capacity, at its least and most, from 5 s after a change of capacity on and
+    // while anything waits. 0: never.
+    double lowest_ratio, highest_ratio;
+    double last_rate_per_s;
 };
 
 struct sim_options sim_defaults(void);

@@ -17,7 +17,9 @@
     X("bench", wr_cmd_bench, "how long a decision takes on this machine",                          \
       "weir bench --keys 1M --threads 2")                                                          \
     X("tune", wr_cmd_tune, "which shard count to use on this machine",                             \
-      "weir tune --capacity 1M --threads 16")
+      "weir tune --capacity 1M --threads 16")                                                      \
+    X("pool", wr_cmd_pool, "a limiter before workers and a provider, running",                     \
+      "weir pool --compare")
 
 #define WR_COMMAND_FUNCTION(name, function, summary, example) int function(int argc, char **argv);
 WR_COMMANDS(WR_COMMAND_FUNCTION)

@@ -56,7 +56,7 @@ static const char *time_format(const struct wr_summary *s) {
 static void write_timeline(FILE *out, const struct wr_summary *s) {
     write_title(out, s);
     fprintf(out,
-            "set xdata time\nset timefmt '%%s'\nset format x \"%s\"\n"
+            "set xdata time\nset autoscale xfix\nset timefmt '%%s'\nset format x \"%s\"\n"
             "set ylabel 'lines a second'\nset yrange [0:*]\nset grid ytics lc rgb '#dddddd'\n"
             "set key top left\nset style fill solid 0.85 noborder\nset boxwidth %.9f absolute\n"
             "plot $steps using 1:($2+$3) with boxes lc rgb '#d1495b' title 'denied', "
