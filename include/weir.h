@@ -125,7 +125,8 @@ static inline struct weir_limit weir_unlimited(void) {
 // Keys
 
 // What is limited. Make one with the functions below; it holds a pointer to the caller's bytes,
-// which must stay until the call that it is given to returns.
+// which must stay until the call that it is given to returns. A limit that has no keys, such as that
+// of a provider, is a limiter of capacity 1 and any one key.
 struct weir_key {
     const void *data;
     uint64_t word;
@@ -240,10 +241,12 @@ WEIR_API void weir_destroy(struct weir *limiter);
 
 struct weir_answer {
     size_t size;             // set by WEIR_ANSWER_INIT
-    uint64_t granted_tokens; // what this ask took (or gave back, for a refund)
-    uint64_t remaining;      // whole tokens left to this key now
+    uint64_t granted_tokens; // what this ask took, or gave back (a refund); in a dry run that would
+                             //   deny, what it lets pass though nothing was taken
+    uint64_t remaining;      // whole tokens left to this key after the ask (a peek: as if taken)
     uint64_t debt;           // whole tokens below zero, rounded up
-    uint64_t retry_after_ns; // 0 when granted; WEIR_FOREVER when waiting does not help
+    uint64_t retry_after_ns; // 0 when granted (a reservation: until it is due); WEIR_FOREVER when
+                             //   waiting does not help; for WEIR_NO_ROOM, until a place is free
     uint64_t full_after_ns;  // until the bucket is full again; WEIR_FOREVER at rate 0
     bool untracked;          // granted without a bucket (WEIR_FULL_GRANT, or no limit)
     bool would_deny;         // a dry run: granted, but the limit says no
@@ -288,11 +291,15 @@ struct weir_ask {
 WEIR_API int weir_do(struct weir *limiter, const struct weir_ask *ask, struct weir_answer *answer);
 
 // weir_take at the caller's reading `now_ns`, for a limiter with WEIR_CLOCK_CALLER. Readings may
-// come in any order: one older than others delays by at most the difference and gives no token.
+// come in any order: one older than others delays by at most the difference and gives no token (up
+// to an hour; an older one still is read as if nothing had been dropped from the table since). The
+// first reading is the epoch: readings more than 73 years from it (18 from 4*10^9 tokens a second
+// on) are clamped.
 WEIR_API int weir_take_at(struct weir *limiter, struct weir_key key, uint64_t cost, int64_t now_ns,
                           struct weir_answer *answer);
 
-// Answers as weir_take would, and changes nothing.
+// Answers as weir_take would - `remaining` is what would be left - and changes nothing. A cost of 0
+// asks for the level itself.
 WEIR_API int weir_peek(struct weir *limiter, struct weir_key key, uint64_t cost,
                        struct weir_answer *answer);
 
@@ -339,7 +346,7 @@ WEIR_API int weir_do_batch(struct weir *limiter, const struct weir_ask *asks, si
 // One limit of several that an event must pass.
 struct weir_part {
     struct weir *limiter;
-    struct weir_ask ask; // WEIR_TAKE
+    struct weir_ask ask; // its kind is not looked at: it is a take
 };
 
 #define WEIR_PARTS_MAX 64
@@ -367,7 +374,7 @@ WEIR_API int weir_take_all(const struct weir_part *parts, size_t count, size_t *
 WEIR_API int weir_wait(struct weir *limiter, struct weir_key key, uint64_t cost,
                        uint64_t timeout_ns, struct weir_answer *answer);
 
-// weir_wait for an ask in full (WEIR_TAKE; a weight).
+// weir_wait for an ask in full, such as one with a weight. WEIR_EINVAL unless its kind is WEIR_TAKE.
 WEIR_API int weir_do_wait(struct weir *limiter, const struct weir_ask *ask, uint64_t timeout_ns,
                           struct weir_answer *answer);
 
@@ -472,7 +479,8 @@ struct weir_stats {
     uint64_t capacity_keys;
     uint64_t memory_bytes;     // of the whole limiter
     uint32_t shards;
-    uint64_t waits[WEIR_WAIT_BUCKETS]; // retry_after_ns handed out: [i] counts those up to
+    uint64_t waits[WEIR_WAIT_BUCKETS]; // retry_after_ns of denials, handed out in an answer (none
+                                       // where that was NULL): [i] counts those up to
                                        // 2^(14+i) ns, the last one all longer ones
 };
 

@@ -17,9 +17,9 @@
 #define WR_LOT_LEVELS 7  // places, and up to six levels above: 16^7 = 2^28
 #define WR_LOT_NEVER UINT64_MAX // the due time of a place at rest: after every other
 
-// levels[0] are the places, one pair each: tag = due time, WR_LOT_NEVER when at rest; word = serial,
-// which every change makes one larger. levels[k][i].tag is the least tag of the 16 pairs of level
-// k - 1 from 16 i on; its word, too, counts changes. The top level has at most 16 pairs.
+// levels[0] are the places, one pair each: tag = due time, WR_LOT_NEVER when at rest; word =
+// serial, which every change makes one larger. levels[k][i].tag is the least tag of the 16 pairs of
+// level k - 1 from 16 i on; its word, too, counts changes. The top level has at most 16 pairs.
 // Each level is padded with pairs at rest to a multiple of 16.
 struct wr_lot_tree {
     struct wr_pair *levels[WR_LOT_LEVELS];

@@ -1,9 +1,9 @@
 // How many events each key has parked: a count that may be too high, in fixed memory.
 //
-// A key has two counters, chosen by two parts of its hash, and adds to both; the smaller is at least
-// what the key has parked, and more only where other keys share both. A key that is not in a flood
-// therefore reads as flooded only if it shares one counter with one flooded key and the other with
-// another, or both with one: for f flooded keys in the lot a chance of about (f / 4096)^2.
+// A key has two counters, chosen by two parts of its hash, and adds to both; the smaller is at
+// least what the key has parked, and more only where other keys share both. A key that is not in a
+// flood therefore reads as flooded only if it shares one counter with one flooded key and the other
+// with another, or both with one: for f flooded keys in the lot a chance of about (f / 4096)^2.
 // The hash is seeded, so that nobody outside can choose such keys.
 //
 // Shared words
@@ -11,7 +11,8 @@
 // I1 A counter is the number of events of its keys that are parked or just being parked: each is
 //    subtracted once, by the one that got it (lot_tree.c, I2).
 // R1 Numbers that order nothing else. Parks of one key at the same moment may see each other's
-//    attempt: at the very bound one may be refused that would just have fitted; none is let in over it.
+//    attempt: at the very bound one may be refused that would just have fitted, and none is let in
+//    over it.
 // Checked by tests/test_lot.c (shares) and tests/stress_lot.c (all are 0 in the end).
 #include "lot.h"
 
@@ -52,8 +53,8 @@ uint32_t wr_lot_key_parked(const struct wr_lot_keys *keys, uint32_t key) {
 bool wr_lot_key_enter(struct wr_lot_keys *keys, uint32_t key) {
     uint32_t before = UINT32_MAX;
     for (unsigned row = 0; row < 2; row++) {
-        const uint32_t count = atomic_fetch_add_explicit(&keys->counts[row][slot_of(key, row)], 1, // R1
-                                                         memory_order_relaxed); // R1
+        _Atomic uint32_t *counter = &keys->counts[row][slot_of(key, row)];
+        const uint32_t count = atomic_fetch_add_explicit(counter, 1, memory_order_relaxed); // R1
         if (count < before) before = count;
     }
     if (before < keys->most) return true;

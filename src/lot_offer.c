@@ -62,8 +62,8 @@ static int settle(struct weir_lot *lot, uint32_t key, struct weir_lot_node *node
     return from_park(lot, wr_lot_park(lot, node, key, due_in_ns, now_ns, ticket));
 }
 
-// Somewhere in 1 to `most_ns`. Events that are denied together must not come back together, so their
-// addresses, the time and their tries are mixed; nothing depends on how well.
+// Somewhere in 1 to `most_ns`. Events that are denied together must not come back together, so
+// their addresses, the time and their tries are mixed; nothing depends on how well.
 static uint64_t scatter(const struct weir_lot_node *node, int64_t now_ns, uint64_t most_ns) {
     uint64_t mixed = ((uint64_t)now_ns + node->tries) * UINT64_C(0x9E3779B97F4A7C15);
     mixed = (mixed ^ mixed >> 32 ^ (uint64_t)(uintptr_t)node) * UINT64_C(0xD6E8FEB86659FD93);
@@ -85,9 +85,9 @@ static uint64_t turn_of(const struct weir *limiter, const struct weir_ask *ask, 
 }
 
 // How much longer than retry_after an event with `ahead` others before it waits. The first time its
-// turn, exactly, so that none is denied again. One that missed its turn (the limit became slower, or
-// others were quicker) comes back within half of that: so there are about four asks for each token,
-// few enough not to matter, and enough that no token is left lying.
+// turn, exactly, so that none is denied again. One that missed its turn (the limit became slower,
+// or others were quicker) comes back within half of that: so there are about four asks for each
+// token, few enough not to matter, and enough that no token is left lying.
 static uint64_t wait_for_turn(const struct weir_lot *lot, const struct weir *limiter,
                               const struct weir_ask *ask, const struct weir_lot_node *node,
                               uint32_t ahead, int64_t now_ns) {

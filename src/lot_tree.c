@@ -1,17 +1,17 @@
 // Which place is due next: a tree of minima that any number of threads keep up to date.
 //
-// Why not a timing wheel: its buckets must be cascaded, and who cascades holds other callers' events
-// in its hands; a cancelled event stays linked until its bucket comes round; and a parker that
-// sleeps between reading the wheel's hand and linking its event parks it a whole turn late. Here an
-// event never moves: it has one place from its park to its end, given up by one compare-and-swap.
-// What is shared beyond that are sums that anybody can compute again.
+// Why not a timing wheel: its buckets must be cascaded, and who cascades holds other callers'
+// events in its hands; a cancelled event stays linked until its bucket comes round; and a parker
+// that sleeps between reading the wheel's hand and linking its event parks it a whole turn late.
+// Here an event never moves: it has one place from its park to its end, given up by one
+// compare-and-swap. What is shared beyond that are sums that anybody can compute again.
 //
 // Shared words
 //   levels[0][p]  a place: {due, serial}. At rest (due = WR_LOT_NEVER) it is changed only by the
 //                 thread that has it from the stack of free places; while parked, by whoever takes,
 //                 cancels or drains it
-//   levels[k][i]  {least due of its 16 children, count of changes}: changed by whoever has changed a
-//                 place below it, or finds it out of date
+//   levels[k][i]  {least due of its 16 children, count of changes}: changed by whoever has changed
+//                 a place below it, or finds it out of date
 // I1 Every change of a pair makes its word one larger, so a compare-and-swap succeeds only where
 //    nothing has changed since the load: 64 bits do not come round.
 // I2 An event is in place p while levels[0][p] is not at rest; the change to rest is one
@@ -33,8 +33,8 @@
 // L1 A park: the place gets its due time. Release: what was written to the event goes with it.
 // L2 A take, cancel or drain: the place goes to rest. Acquire: the event may be read.
 // L3 A pair above the places is computed anew.
-// R1 Loads. All are acquire: what they say is only a proposal to L2 or L3, but children must be read
-//    after their parent (I3).
+// R1 Loads. All are acquire: what they say is only a proposal to L2 or L3, but children must be
+//    read after their parent (I3).
 // Checked by tests/test_lot.c (an exact model, and a take that stops half way) and by
 // tests/stress_lot.c (I2, I4 and the balance under threads).
 #include "lot.h"

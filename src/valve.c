@@ -1,14 +1,15 @@
-// The valve's step: from a smoothed depth and a count of overloads to the next rate. Pure arithmetic;
-// no clock, no thread, no queue. The constants below are not settings, because nothing that a user
-// knows about his service would tell him another value; they were chosen on the simulations of
-// tests/test_valve.c and hold there over a range of latencies, bursts and numbers of workers.
+// The valve's step: from a smoothed depth and a count of overloads to the next rate. Pure
+// arithmetic; no clock, no thread, no queue. The constants below are not settings, because nothing
+// that a user knows about his service would tell him another value; they were chosen on the
+// simulations of tests/test_valve_sim.c and hold there over a range of latencies, bursts and numbers of
+// workers.
 #include "valve.h"
 
 #include <math.h>
 
 #define MAX_DEPTH 1e15
-#define MAX_STEP_INTERVALS 2.0 // a step after a long silence moves the rate no further than this many
-#define DEEPEST_CUT 0.5        // one overload leaves at least this part: its sample is short, and noisy
+#define MAX_STEP_INTERVALS 2.0 // a step after a long silence moves the rate by no more of them
+#define DEEPEST_CUT 0.5        // what one overload leaves at least: a sample is short, and noisy
 #define NEAR_CEILING 0.95      // up to here growth is fast after an overload
 #define FIRST_PROBE 0.01       // then it begins with 1 % an interval
 #define PROBE_GROWTH 1.5       // and goes on with this many times as much in each next
@@ -110,8 +111,8 @@ static void set_ceiling(struct wr_valve *valve, double per_s) {
     valve->probe_factor = FIRST_PROBE;
 }
 
-// Of what was sent at the rate (or at the use, where that is less), the part that was not refused is
-// what the consumers can take. Go below it, and remember it.
+// Of what was sent at the rate (or at the use, where that is less), the part that was not refused
+// is what the consumers can take. Go below it, and remember it.
 static void cut(struct wr_valve *valve, const struct weir_sample *sample, uint64_t dt_ns) {
     struct weir_valve_stats *stats = &valve->stats;
     const double sent_per_s = fmin(stats->rate_per_s, used_per_s(valve));
@@ -144,8 +145,8 @@ static bool is_low(const struct wr_valve *valve) {
     return stats->depth < mark - noise(valve, mark) && !rising;
 }
 
-// The rate after growing for so many intervals: fast up to the ceiling, if one is known, then feeling
-// the way.
+// The rate after growing for so many intervals: fast up to the ceiling, if one is known, then
+// feeling the way.
 static double grown(struct wr_valve *valve, double intervals) {
     const double rate = valve->stats.rate_per_s;
     const double fast = rate * pow(valve->settings.grow_factor, intervals);

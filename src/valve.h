@@ -15,11 +15,11 @@ struct wr_valve {
     struct weir_valve_settings settings;
     struct weir_valve_stats stats; // rate, smoothed depth, jitter and the counts live here
     double last_depth;             // of the last sample
-    bool use_known;                // whether the last sample told what was granted; if so, a second:
-    double used_per_s;             //   what was granted; as high as the last interval's at once
+    bool use_known;                // whether the last sample said what was granted; if so:
+    double used_per_s;             //   what was, a second; as high as the last interval's at once
     double fed_per_s;              //   the same, smoothed as the depth is
     double drained_per_s;          //   what the consumers took, smoothed
-    double ceiling_per_s;          // where the capacity seemed to lie at the last overload; 0: unknown
+    double ceiling_per_s;          // where the capacity seemed to lie last; 0: unknown
     double probe_factor;           // the next growth beyond 95 % of that, less 1
     double integral_per_s;         // PID
     uint64_t settling_ns;          // how long overloads still count as answers to what went before

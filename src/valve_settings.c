@@ -18,8 +18,8 @@ static bool is_factor_below_1(double x) {
 
 static int check_rates(const struct weir_valve_settings *s, struct weir_error *error) {
     if (!(s->min_per_s >= LEAST_RATE_PER_S))
-        REFUSE("min_per_s is %g; give at least 0.001: a rate of 0 sends nothing that could show that "
-               "the consumers are back", s->min_per_s);
+        REFUSE("min_per_s is %g; give at least 0.001: a rate of 0 sends nothing that could show "
+               "that the consumers are back", s->min_per_s);
     if (!(s->max_per_s < MOST_RATE_PER_S))
         REFUSE("max_per_s is %g; give less than 1.6e10", s->max_per_s);
     if (!(s->min_per_s <= s->max_per_s))
@@ -39,7 +39,8 @@ static int check_times(const struct weir_valve_settings *s, struct weir_error *e
         REFUSE("burst_ns is %" PRIu64 "; give at most 1 h, or 0 for the least burst",
                s->burst_ns);
     if (s->least_burst_tokens == 0 || s->least_burst_tokens > INT64_MAX)
-        REFUSE("least_burst_tokens is %" PRIu64 "; give the largest cost that is asked for, at least 1",
+        REFUSE("least_burst_tokens is %" PRIu64 "; give the largest cost that is "
+               "asked for, at least 1",
                s->least_burst_tokens);
     if (s->settle_ns > WEIR_HOUR)
         REFUSE("settle_ns is %" PRIu64 "; give at most 1 h", s->settle_ns);
@@ -48,8 +49,8 @@ static int check_times(const struct weir_valve_settings *s, struct weir_error *e
 
 static int check_marks(const struct weir_valve_settings *s, struct weir_error *error) {
     if (!(s->low_depth > 0 && s->high_depth < HUGE_VAL))
-        REFUSE("low_depth is %g and high_depth %g; give finite depths above 0: no queue is below 0, so "
-               "the rate would never grow", s->low_depth, s->high_depth);
+        REFUSE("low_depth is %g and high_depth %g; give finite depths above 0: no queue is below 0, "
+               "so the rate would never grow", s->low_depth, s->high_depth);
     if (!(s->low_depth < s->high_depth))
         REFUSE("low_depth is %g, not below high_depth, %g", s->low_depth, s->high_depth);
     if (!(s->grow_factor > 1 && s->grow_factor <= MOST_FACTOR))
@@ -65,8 +66,8 @@ static int check_pid(const struct weir_valve_settings *s, struct weir_error *err
     if (!(s->set_point_depth > 0 && s->set_point_depth < HUGE_VAL))
         REFUSE("set_point_depth is %g; give a depth above 0", s->set_point_depth);
     if (!(s->kp_per_s > 0 && s->kp_per_s * interval_s <= 1))
-        REFUSE("kp_per_s is %g; give above 0, and at most 1 an interval (%g): beyond that each step "
-               "overshoots", s->kp_per_s, 1 / interval_s);
+        REFUSE("kp_per_s is %g; give above 0, and at most 1 an interval (%g): beyond that each "
+               "step overshoots", s->kp_per_s, 1 / interval_s);
     if (!(s->ki_per_s2 > 0 && s->ki_per_s2 < HUGE_VAL))
         REFUSE("ki_per_s2 is %g; give above 0: without it nothing makes good what an overload took",
                s->ki_per_s2);

@@ -1,8 +1,8 @@
 // The valve's thread: each interval it asks the user's callback, steps, and sets the limit.
 //
-// The callback runs outside the lock, so it can hold up only the thread: reading the numbers goes on,
-// and stopping gives up after a while and says so. What it returns too late is thrown away, since
-// nobody knows of when it tells.
+// The callback runs outside the lock, so it can hold up only the thread: reading the numbers goes
+// on, and stopping gives up after a while and says so. What it returns too late is thrown away,
+// since nobody knows of when it tells.
 #include <errno.h>
 #include <time.h>
 

@@ -1,5 +1,5 @@
-// stress_lot.c - many parkers, takers, cancellers and a watcher on one lot: the balance holds, every
-// event comes back exactly once, and nothing that was due is overlooked.
+// stress_lot.c - many parkers, takers, cancellers and a watcher on one lot: the balance holds,
+// every event comes back exactly once, and nothing that was due is overlooked.
 //
 //     stress_lot [events a parker] [seed]
 //
@@ -65,9 +65,9 @@ static bool park_one(uint64_t name, uint64_t *random, struct weir_lot_ticket *ti
     *event = (struct event){WEIR_LOT_NODE_INIT, name, name};
     const int64_t now = atomic_fetch_add_explicit(&now_ns, 1, memory_order_relaxed);
     const bool by_key = draw(random, 2) == 0;
-    const int result =
-        by_key ? weir_lot_defer(lot, weir_id(draw(random, KEYS)), &event->node, wait_ns, now, ticket)
-               : weir_lot_park(lot, &event->node, wait_ns, now, ticket);
+    const struct weir_key key = weir_id(draw(random, KEYS));
+    const int result = by_key ? weir_lot_defer(lot, key, &event->node, wait_ns, now, ticket)
+                              : weir_lot_park(lot, &event->node, wait_ns, now, ticket);
     if (result == (by_key ? WEIR_PARKED : WEIR_GRANTED)) return true;
     if (result < 0) fail("a park failed", (uint64_t)-result);
     free(event);

@@ -12,10 +12,11 @@
 #include "step.h"
 #include "support.h"
 
-#define SEEDS 60000
+#define SEEDS 300000
 #define MOST_FIBERS 4
 #define MOST_STEPS 4000
 #define STACK_BYTES 65536
+#define MOST_CHANGES 6
 #define BURST 4
 
 void (*step_hook)(void);
@@ -23,6 +24,7 @@ void (*step_hook)(void);
 struct fiber {
     ucontext_t context;
     bool done;
+    int64_t rank; // who goes on before whom, where ranks decide
     unsigned asks;
     uint64_t key; // its favourite
     int64_t net;
@@ -35,6 +37,8 @@ static struct run {
     struct fiber fibers[MOST_FIBERS];
     unsigned count, current, keys;
     bool resets;
+    bool ranked;
+    unsigned changes[MOST_CHANGES]; // steps at which the one who goes on falls behind all others
     unsigned steps;
     const char *wrong;
 } run;
@@ -83,6 +87,7 @@ static void live(void) {
 static void start_fiber(unsigned i) {
     struct fiber *f = &run.fibers[i];
     *f = (struct fiber){.asks = 1 + (unsigned)random_below(&run.random, 4),
+                        .rank = 1 + (int64_t)random_below(&run.random, 1000000),
                         .key = random_below(&run.random, run.keys)};
     getcontext(&f->context);
     f->context.uc_stack.ss_sp = stacks[i];
@@ -91,14 +96,32 @@ static void start_fiber(unsigned i) {
     makecontext(&f->context, live, 0);
 }
 
-// One of those that are not done; mostly the same again for a while, so that others stand long still.
+// A random one of those that are not done; mostly the same again, so that others stand still for long.
+static void choose_at_random(void) {
+    if (!run.fibers[run.current].done && random_below(&run.random, 4) != 0) return;
+    do run.current = (unsigned)random_below(&run.random, run.count);
+    while (run.fibers[run.current].done);
+}
+
+// The one of highest rank; at some steps he falls behind all others. Few changes of turn, each at any
+// step: so are faults found that need someone to stand still for the whole of what others do.
+static void choose_by_rank(void) {
+    for (unsigned i = 0; i < MOST_CHANGES; i++)
+        if (run.changes[i] == run.steps) run.fibers[run.current].rank = -(int64_t)run.steps;
+    unsigned best = MOST_FIBERS;
+    for (unsigned i = 0; i < run.count; i++)
+        if (!run.fibers[i].done &&
+            (best == MOST_FIBERS || run.fibers[i].rank > run.fibers[best].rank))
+            best = i;
+    run.current = best;
+}
+
 static bool choose_fiber(void) {
     unsigned left = 0;
     for (unsigned i = 0; i < run.count; i++) left += !run.fibers[i].done;
     if (left == 0) return false;
-    if (!run.fibers[run.current].done && random_below(&run.random, 4) != 0) return true;
-    do run.current = (unsigned)random_below(&run.random, run.count);
-    while (run.fibers[run.current].done);
+    if (run.ranked) choose_by_rank();
+    else choose_at_random();
     return true;
 }
 
@@ -127,7 +150,7 @@ static int64_t missing(void) {
 // Some places are taken by keys that nobody asks for meanwhile, so that few are left to meet in; some
 // by buckets that are full again.
 static void fill(void) {
-    const uint64_t taken = random_below(&run.random, WR_WAYS + 1);
+    const uint64_t taken = WR_WAYS - random_below(&run.random, random_below(&run.random, 3) ? 4 : 9);
     for (uint64_t id = 0; id < taken; id++) {
         const struct weir_key key = weir_id(1000 + id);
         (void)weir_take_at(run.w, key, BURST, 0, NULL);
@@ -150,6 +173,9 @@ static const char *play(uint64_t seed) {
     run.keys = 1 + (unsigned)random_below(&run.random, 3);
     run.resets = random_below(&run.random, 2) == 0;
     run.count = 2 + (unsigned)random_below(&run.random, MOST_FIBERS - 1);
+    run.ranked = random_below(&run.random, 2) == 0;
+    for (unsigned i = 0; i < MOST_CHANGES; i++)
+        run.changes[i] = 1 + (unsigned)random_below(&run.random, 40 * run.count);
     for (unsigned i = 0; i < run.count; i++) start_fiber(i);
     const int64_t before = missing();
     const uint64_t forgiven = stats_of(run.w).forgiven_tokens;

@@ -352,7 +352,8 @@ static void run_model(uint64_t seed, unsigned capacity) {
             held += result == WEIR_GRANTED;
             break;
         case 3:
-            held -= check_batch(nodes, weir_lot_take(lot, now_ns, nodes, most), most, count, now_ns);
+            held -= check_batch(nodes, weir_lot_take(lot, now_ns, nodes, most), most, count,
+                                now_ns);
             break;
         case 4:
             assert_ptr_equal(weir_lot_cancel(lot, events[i].ticket),

@@ -1,5 +1,5 @@
-// test_lot_offer.c - the ready-made loop on a real limiter with the test's clock: what passes, what is
-// parked for how long, what is given up and why, and that no key starves another.
+// test_lot_offer.c - the ready-made loop on a real limiter with the test's clock: what passes, what
+// is parked for how long, what is given up and why, and that no key starves another.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

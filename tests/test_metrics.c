@@ -50,8 +50,8 @@ static void the_reader_of_these_tests_is_strict(void **state) {
         "# EOF\n",
         "# TYPE a counter\na_total{l=\"x\"} 1\n# EOF\n",
         "# TYPE a_s gauge\n# UNIT a_s s\n# HELP a_s b \\n c\na_s{l=\"\\\"\\\\\\n\"} +Inf\n# EOF\n",
-        "# TYPE h histogram\nh_bucket{le=\"1e-05\"} 0\nh_bucket{le=\"0.25\"} 2\n"
-        "h_bucket{le=\"+Inf\"} 2\n# EOF\n",
+        ("# TYPE h histogram\nh_bucket{le=\"1e-05\"} 0\nh_bucket{le=\"0.25\"} 2\n"
+         "h_bucket{le=\"+Inf\"} 2\n# EOF\n"),
     };
     static const char *const wrong[] = {
         "",

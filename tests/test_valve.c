@@ -375,7 +375,8 @@ static void wrong_settings_are_refused_with_the_reason(void **state) {
 
 static void wrong_pid_settings_are_refused_with_the_reason(void **state) {
     (void)state;
-#define REFUSE_PID(field, value, words) (settings.form = WEIR_VALVE_PID, REFUSE(field, value, words))
+#define REFUSE_PID(field, value, words)                                                            \
+    (settings.form = WEIR_VALVE_PID, REFUSE(field, value, words))
     REFUSE_PID(set_point_depth, 0, "set_point_depth is 0");
     REFUSE_PID(set_point_depth, NAN, "set_point_depth is nan");
     REFUSE_PID(kp_per_s, 0, "kp_per_s is 0");

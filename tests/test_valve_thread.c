@@ -324,7 +324,8 @@ static void a_limit_that_is_refused_is_counted_and_tried_again(void **state) {
     (void)state;
     struct weir_sample sample = WEIR_SAMPLE_INIT;
     weir_destroy(limiter);
-    assert_int_equal(make_limiter(WEIR_CLOCK_AUTO, 160), WEIR_GRANTED); // nobody asked weir_valve_fits
+    // Nobody has asked weir_valve_fits.
+    assert_int_equal(make_limiter(WEIR_CLOCK_AUTO, 160), WEIR_GRANTED);
     assert_int_equal(weir_valve_drive(valve, limiter, &sample, INTERVAL), WEIR_ELIMIT); // 180/s
     assert_int_equal(stats().refused, 1);
     sample.overloads = 5;

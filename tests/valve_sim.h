@@ -1,9 +1,9 @@
-// valve_sim.h - a limiter, a bounded queue, workers and a provider, in simulated milliseconds: what a
-// valve does to them, exactly repeatable.
+// valve_sim.h - a limiter, a bounded queue, workers and a provider, in simulated milliseconds: what
+// a valve does to them, exactly repeatable.
 //
-// Events arrive, and wait outside until the limiter lets them into the queue; workers take them from
-// there and call the provider, who takes up to his capacity and refuses the rest (429), both after
-// his latency. What was refused waits outside again, for `retry_ms`.
+// Events arrive, and wait outside until the limiter lets them into the queue; workers take them
+// from there and call the provider, who takes up to his capacity and refuses the rest (429), both
+// after his latency. What was refused waits outside again, for `retry_ms`.
 #pragma once
 
 #include <stdbool.h>

@@ -109,10 +109,16 @@ static void admit(struct wr_pool *pool, struct wr_pool_event *event) {
     if (pass(pool, event)) enqueue(pool, event);
 }
 
+// At the end of the time what was due in it still arrives, however far a slow machine is behind; an
+// interrupt ends the arrivals at once. (`interrupted` is written before `closing`.)
+static bool arrivals_end(const struct wr_pool *pool, const struct wr_pool_event *event) {
+    return is_closing(pool) && (pool->interrupted || event->due_ns > pool->options.duration_ns);
+}
+
 void *wr_pool_run_source(void *context) {
     struct wr_pool *pool = context;
     const struct wr_pool_events *events = pool->events;
-    for (size_t i = 0; i < events->count && !is_closing(pool);) {
+    for (size_t i = 0; i < events->count && !arrivals_end(pool, &events->all[i]);) {
         struct wr_pool_event *event = &events->all[i];
         const uint64_t now_ns = wr_pool_now_ns(pool);
         if (event->due_ns <= now_ns) {
