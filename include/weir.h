@@ -62,7 +62,7 @@ extern "C" {
     X(GRANTED, 0, "granted")                                                                       \
     X(DENIED, 1, "denied: not enough tokens yet; ask again after retry_after_ns")                  \
     X(NEVER, 2, "the cost is above the burst and can never fit; lower the cost or raise the burst")\
-    X(NO_ROOM, 3, "the table has no room for one more busy key; raise capacity_keys")              \
+    X(NO_ROOM, 3, "no room for one more busy key, or one more event; raise the capacity")     \
     X(EINVAL, -1, "an argument is out of its range")                                               \
     X(ENOMEM, -2, "the allocator returned no memory")                                              \
     X(ELIMIT, -3, "the limit, or an option beside it, cannot be kept exactly")                     \
@@ -71,7 +71,7 @@ extern "C" {
     X(EBUSY, -5, "too many changes of limit are under way; try again")                             \
     X(EWEIGHT, -6, "the weight does not divide the cost to within one part in a million")          \
     X(ESIZE, -7, "a struct's size field is unknown; initialise it with its _INIT macro")           \
-    X(ECLOSED, -8, "the limiter was closed while waiting")                                         \
+    X(ECLOSED, -8, "closed")                                         \
     X(ENOSPC, -9, "the buffer is too small")                                                       \
     X(ESYS, -10, "the operating system refused")
 

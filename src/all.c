@@ -18,7 +18,7 @@ static size_t ask_parts(const struct weir_part *parts, size_t count, enum weir_k
     for (size_t i = 0; i < count; i++) {
         struct weir_answer own = WEIR_ANSWER_INIT;
         *result = ask_part(&parts[i], kind, &own);
-        if (answers != NULL) wr_answer_copy(wr_answer_at(answers, i), &own);
+        if (answers != NULL) wr_answer_copy(wr_answer_at(answers, i, answers->size), &own);
         if (*result != WEIR_GRANTED) return i;
         if (!own.untracked && !own.would_deny) *debited |= UINT64_C(1) << i;
     }
@@ -30,11 +30,20 @@ static void refund_parts(const struct weir_part *parts, size_t count, uint64_t d
         if ((debited >> count & 1) != 0) (void)ask_part(&parts[count], WEIR_REFUND, NULL);
 }
 
+// All of one known size: that of the first is the step from one to the next.
+static bool answer_sizes_are_known(struct weir_answer *answers, size_t count) {
+    if (answers == NULL) return true;
+    if (!wr_answer_size_is_known(answers)) return false;
+    for (size_t i = 1; i < count; i++)
+        if (wr_answer_at(answers, i, answers->size)->size != answers->size) return false;
+    return true;
+}
+
 int weir_take_all(const struct weir_part *parts, size_t count, size_t *refused,
                   struct weir_answer *answers) {
     if (refused != NULL) *refused = count;
     if (parts == NULL || count == 0 || count > WEIR_PARTS_MAX) return WEIR_EINVAL;
-    if (answers != NULL && !wr_answer_size_is_known(answers)) return WEIR_ESIZE;
+    if (!answer_sizes_are_known(answers, count)) return WEIR_ESIZE;
     int result = WEIR_GRANTED;
     uint64_t debited = 0;
     size_t stopped = ask_parts(parts, count, WEIR_PEEK, answers, &debited, &result);

@@ -14,14 +14,22 @@ static int note(int first, int result) {
     return first == WEIR_GRANTED ? result : first;
 }
 
-static const struct weir_ask *ask_at(const struct weir_ask *asks, size_t index) {
-    return (const struct weir_ask *)(const void *)((const unsigned char *)asks +
-                                                   index * asks->size);
+// Of one size each, that of the first is the step from one to the next. Of a later one with another
+// size only weir_do is told, which refuses what it does not know.
+struct steps {
+    size_t ask_bytes;
+    size_t answer_bytes;
+};
+
+static const struct weir_ask *ask_at(const struct weir_ask *asks, size_t index, size_t bytes) {
+    return (const struct weir_ask *)(const void *)((const unsigned char *)asks + index * bytes);
 }
 
 // An ask that a shared reading is good for: a plain take.
-static bool is_plain(const struct weir *w, const struct weir_ask *ask) {
-    return !w->not_plain && ask->kind == WEIR_TAKE && ask->weight.num == ask->weight.den;
+static bool is_plain(const struct weir *w, const struct weir_ask *ask,
+                     const struct weir_answer *answer, const struct steps *steps) {
+    return !w->not_plain && ask->kind == WEIR_TAKE && ask->weight.num == ask->weight.den &&
+           ask->size == steps->ask_bytes && (answer == NULL || answer->size == sizeof *answer);
 }
 
 // A plain take at the chunk's reading. WR_AGAIN where the case is not ordinary.
@@ -45,22 +53,24 @@ static int take_shared(struct weir *w, const struct wr_place *place, const struc
 
 // Up to CHUNK asks: all lines on their way before the first is looked at.
 static int do_chunk(struct weir *w, const struct weir_ask *asks, size_t count, int *results,
-                    struct weir_answer *answers) {
+                    struct weir_answer *answers, const struct steps *steps) {
     struct wr_place places[CHUNK];
     struct wr_now now = {0};
     int first = WEIR_GRANTED;
-    const bool whole = answers == NULL || answers->size == sizeof *answers;
     for (size_t i = 0; i < count; i++)
-        places[i] = wr_place_of(&w->geometry, wr_hash(w, ask_at(asks, i)->key));
-    const bool shared =
-        whole && wr_now_try(w->versions, &w->source, w->scale.shift, 0, false, &now);
+        places[i] = wr_place_of(&w->geometry, wr_hash(w, ask_at(asks, i, steps->ask_bytes)->key));
+    bool shared = wr_now_try(w->versions, &w->source, w->scale.shift, 0, false, &now);
     for (size_t i = 0; i < count; i++) {
-        const struct weir_ask *ask = ask_at(asks, i);
-        struct weir_answer *answer = wr_answer_at(answers, i);
+        const struct weir_ask *ask = ask_at(asks, i, steps->ask_bytes);
+        struct weir_answer *answer = wr_answer_at(answers, i, steps->answer_bytes);
         int result = WR_AGAIN;
-        if (WR_LIKELY(shared && is_plain(w, ask)))
+        if (WR_LIKELY(shared && is_plain(w, ask, answer, steps)))
             result = take_shared(w, &places[i], ask, &now, answer);
-        if (WR_UNLIKELY(result == WR_AGAIN)) result = weir_do(w, ask, answer);
+        if (WR_UNLIKELY(result == WR_AGAIN)) {
+            result = weir_do(w, ask, answer);
+            // It read the clock: what follows is not judged at an earlier reading.
+            shared = shared && wr_now_try(w->versions, &w->source, w->scale.shift, 0, false, &now);
+        }
         results[i] = result;
         first = note(first, result);
     }
@@ -73,11 +83,13 @@ int weir_do_batch(struct weir *limiter, const struct weir_ask *asks, size_t coun
     if (asks == NULL || results == NULL) return WEIR_EINVAL;
     if (answers != NULL && !wr_answer_size_is_known(answers)) return WEIR_ESIZE;
     if (asks->size < WR_ASK_LEAST || asks->size > sizeof *asks) return WEIR_ESIZE;
+    const struct steps steps = {asks->size, answers != NULL ? answers->size : 0};
     int first = WEIR_GRANTED;
     for (size_t done = 0; done < count; done += CHUNK) {
         const size_t some = count - done < CHUNK ? count - done : CHUNK;
-        first = note(first, do_chunk(limiter, ask_at(asks, done), some, results + done,
-                                     wr_answer_at(answers, done)));
+        first = note(first, do_chunk(limiter, ask_at(asks, done, steps.ask_bytes), some,
+                                     results + done,
+                                     wr_answer_at(answers, done, steps.answer_bytes), &steps));
     }
     return first;
 }

@@ -20,7 +20,7 @@ bool wr_answer_size_is_known(const struct weir_answer *answer);
 int wr_run(struct weir *w, const struct wr_ask *ask, struct weir_answer *answer);
 
 // The next answer of a caller's array, whose elements have the size that the first one says.
-struct weir_answer *wr_answer_at(struct weir_answer *answers, size_t index);
+struct weir_answer *wr_answer_at(struct weir_answer *answers, size_t index, size_t bytes);
 
 // Copies an answer into the fields that `to` (NULL: nothing) has.
 void wr_answer_copy(struct weir_answer *to, const struct weir_answer *from);

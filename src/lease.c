@@ -90,6 +90,16 @@ static void adapt(struct lease *l, uint64_t wanted, uint64_t got, uint64_t now_n
     l->filled_ns = now_ns;
 }
 
+// There was not enough. A peek tells the whole wait; if the bucket has filled meanwhile, a take decides.
+// A refusal is counted once: the refill that got something was not counted as one.
+static int refuse(struct lease *l, uint64_t cost, bool uncounted, struct weir_answer *answer) {
+    const int result = ask(l, WEIR_PEEK, cost, answer);
+    if (result == WEIR_GRANTED) return ask(l, WEIR_TAKE, cost, answer);
+    if (result > 0 && uncounted)
+        wr_count_refusal(l->limiter, weir_prepared_key(&l->key), result);
+    return result;
+}
+
 // The stash is short of `cost`: debits a chunk beyond it. All or nothing for this ask.
 static int refill(struct lease *l, uint64_t cost, struct weir_answer *answer) {
     l->version = version_now(l);
@@ -107,8 +117,8 @@ static int refill(struct lease *l, uint64_t cost, struct weir_answer *answer) {
         l->stash -= cost;
         return WEIR_GRANTED;
     }
-    give_back(l); // others can use it; and the refusal below tells the whole wait
-    return ask(l, WEIR_PEEK, cost, answer);
+    give_back(l); // others can use it
+    return refuse(l, cost, result == WEIR_GRANTED, answer);
 }
 
 static int take_again(struct lease *l, uint64_t cost, struct weir_answer *answer)

@@ -1,8 +1,8 @@
 // The valve's step: from a smoothed depth and a count of overloads to the next rate. Pure
 // arithmetic; no clock, no thread, no queue. The constants below are not settings, because nothing
 // that a user knows about his service would tell him another value; they were chosen on the
-// simulations of tests/test_valve_sim.c and hold there over a range of latencies, bursts and numbers of
-// workers.
+// simulations of tests/test_valve_sim.c and hold there over a range of latencies, bursts and
+// numbers of workers.
 #include "valve.h"
 
 #include <math.h>

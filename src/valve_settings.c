@@ -49,8 +49,8 @@ static int check_times(const struct weir_valve_settings *s, struct weir_error *e
 
 static int check_marks(const struct weir_valve_settings *s, struct weir_error *error) {
     if (!(s->low_depth > 0 && s->high_depth < HUGE_VAL))
-        REFUSE("low_depth is %g and high_depth %g; give finite depths above 0: no queue is below 0, "
-               "so the rate would never grow", s->low_depth, s->high_depth);
+        REFUSE("low_depth is %g and high_depth %g; give finite depths above 0: no queue is "
+               "below 0, so the rate would never grow", s->low_depth, s->high_depth);
     if (!(s->low_depth < s->high_depth))
         REFUSE("low_depth is %g, not below high_depth, %g", s->low_depth, s->high_depth);
     if (!(s->grow_factor > 1 && s->grow_factor <= MOST_FACTOR))

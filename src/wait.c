@@ -51,7 +51,12 @@ static int give_up(struct weir *w, const struct wr_ask *reservation, int result,
     ask.kind = WEIR_REFUND;
     wr_run(w, &ask, NULL);
     ask.kind = WEIR_PEEK;
-    if (answer != NULL) wr_run(w, &ask, answer);
+    struct weir_answer own = WEIR_ANSWER_INIT;
+    if (answer != NULL && wr_run(w, &ask, &own) == WEIR_GRANTED) {
+        ask.cost = ask.units = 0; // nothing was taken: the level as it is
+        wr_run(w, &ask, &own);
+    }
+    wr_answer_copy(answer, &own);
     return result;
 }
 
@@ -72,17 +77,28 @@ static int sleep_until_due(struct weir *w, const struct wr_ask *ask, uint64_t du
     }
 }
 
-// True when a refused reservation may still succeed before the deadline: the limit lets nothing pass
-// at present, or the queue is longer than max_ahead. Then sleeps until it is worth another try.
-static bool sleep_for_room(struct weir *w, uint32_t seen, const struct weir_answer *refused,
-                           uint64_t deadline_ns) {
+// How long until the tokens themselves are there. (A refusal of the reservation says when there is
+// room for it, which is sooner.)
+static uint64_t due_after_ns(struct weir *w, const struct wr_ask *reservation) {
+    struct wr_ask ask = *reservation;
+    struct weir_answer answer = WEIR_ANSWER_INIT;
+    ask.due = NULL;
+    ask.kind = WEIR_PEEK;
+    (void)wr_run(w, &ask, &answer);
+    return answer.retry_after_ns;
+}
+
+// True when a refused reservation may still succeed before the deadline: the limit lets nothing
+// pass at present, or the queue is longer than max_ahead. Then sleeps until it is worth another try.
+static bool sleep_for_room(struct weir *w, const struct wr_ask *ask, uint32_t seen,
+                           const struct weir_answer *refused, uint64_t deadline_ns) {
     const struct wr_now now = wr_now_read(w->versions, &w->source, w->scale.shift, 0, false);
     const uint64_t mono_ns = wr_clock_monotonic_ns();
     if (mono_ns >= deadline_ns) return false;
     const bool stopped = now.per_ns == 0 || now.burst == 0;
+    if (!stopped && add_saturated(mono_ns, due_after_ns(w, ask)) > deadline_ns) return false;
     const uint64_t again_ns = add_saturated(mono_ns, stopped ? WEIR_FOREVER
                                                              : refused->retry_after_ns);
-    if (!stopped && again_ns > deadline_ns) return false;
     sleep_until(w, seen, wr_min_u64(again_ns, deadline_ns));
     return true;
 }
@@ -101,7 +117,7 @@ static int wait_for(struct weir *w, struct wr_ask *ask, uint64_t deadline_ns,
         ask->max_wait_ns = forever ? 0 : deadline_ns > mono_ns ? deadline_ns - mono_ns : 1;
         struct weir_answer own = WEIR_ANSWER_INIT;
         const int result = wr_run(w, ask, &own);
-        if (result == WEIR_DENIED && sleep_for_room(w, seen, &own, deadline_ns)) continue;
+        if (result == WEIR_DENIED && sleep_for_room(w, ask, seen, &own, deadline_ns)) continue;
         const bool reserved = result == WEIR_GRANTED && !own.untracked && !own.would_deny;
         if (result == WEIR_GRANTED) own.retry_after_ns = 0;
         wr_answer_copy(answer, &own);

@@ -14,9 +14,9 @@ bool wr_answer_size_is_known(const struct weir_answer *answer) {
     return answer->size >= ANSWER_LEAST && answer->size <= sizeof *answer;
 }
 
-struct weir_answer *wr_answer_at(struct weir_answer *answers, size_t index) {
+struct weir_answer *wr_answer_at(struct weir_answer *answers, size_t index, size_t bytes) {
     if (answers == NULL) return NULL;
-    return (struct weir_answer *)(void *)((unsigned char *)answers + index * answers->size);
+    return (struct weir_answer *)(void *)((unsigned char *)answers + index * bytes);
 }
 
 void wr_answer_copy(struct weir_answer *to, const struct weir_answer *from) {

@@ -104,6 +104,48 @@ static void a_limiter_on_its_own_clock_takes_a_new_limit(void **state) {
     weir_destroy(w);
 }
 
+// Puts a bucket at a level, by its word.
+static void set_level(struct weir *w, struct weir_key key, int64_t units) {
+    const struct wr_place place = place_of(w, key);
+    const struct wr_now now = wr_now_read(w->versions, &w->source, w->scale.shift, 0, true);
+    for (unsigned i = 0; i < WR_WAYS; i++) {
+        struct wr_pair *way = &place.line[i / WR_LINE_WAYS]->slots[i % WR_LINE_WAYS];
+        const struct wr_pair slot = wr_u128_load(way);
+        if (!wr_slot_is(slot, place.fingerprint, WR_STATE_LIVE)) continue;
+        assert_true(wr_u128_cas(way, slot, (struct wr_pair){slot.tag, now.v - (uint64_t)units}));
+    }
+}
+
+// weir_take has a way of its own for the ordinary case. At any level - also of a bucket that has been
+// idle for long, or is far in debt - it does what the other way says it would.
+static void weir_take_agrees_with_weir_peek_at_any_level(void **state) {
+    (void)state;
+    struct weir *w = create_still(WEIR_CLOCK_AUTO, 20);
+    const struct weir_key key = weir_str("a");
+    const int64_t unit = (int64_t)w->scale.unit_tokens;
+    struct random random = {20};
+    assert_int_equal(weir_take(w, key, 1, NULL), WEIR_GRANTED);
+    for (int i = 0; i < 5000; i++) {
+        // Half a token off, so that the time between two calls does not matter.
+        const int64_t tokens = (int64_t)random_below(&random, i % 4 == 0 ? 2000 : 40) - 15;
+        const uint64_t cost = random_below(&random, 23);
+        struct weir_answer peek = WEIR_ANSWER_INIT, take = WEIR_ANSWER_INIT;
+        set_level(w, key, tokens * unit + unit / 2);
+        const int expected = weir_peek(w, key, cost, &peek);
+        assert_int_equal(weir_take(w, key, cost, i % 2 == 0 ? &take : NULL), expected);
+        if (i % 2 == 0) {
+            assert_int_equal(take.granted_tokens, peek.granted_tokens);
+            assert_int_equal(take.remaining, peek.remaining);
+            assert_int_equal(take.debt, peek.debt);
+            assert_int_equal(take.retry_after_ns == 0, peek.retry_after_ns == 0);
+        }
+        (void)weir_peek(w, key, 0, &take);
+        assert_int_equal(take.remaining, peek.remaining);
+        assert_int_equal(take.debt, peek.debt);
+    }
+    weir_destroy(w);
+}
+
 struct seen {
     uint64_t count, most;
     int64_t level_tokens;
@@ -279,6 +321,7 @@ int main(void) {
         cmocka_unit_test(the_counter_is_refused_only_where_there_is_none),
         cmocka_unit_test(the_plain_calls_do_not_fit_a_callers_clock_nor_the_at_calls_another),
         cmocka_unit_test(a_limiter_on_its_own_clock_takes_a_new_limit),
+        cmocka_unit_test(weir_take_agrees_with_weir_peek_at_any_level),
         cmocka_unit_test(each_visits_the_buckets_that_are_not_full),
         cmocka_unit_test(each_rounds_a_level_down_and_tells_the_fingerprint),
         cmocka_unit_test(each_works_on_a_clock_of_its_own),
