@@ -89,7 +89,7 @@ static void give_back(struct worker *t) {
 }
 
 static void change_limit(struct worker *t) {
-    const struct weir_limit limit = {random_below(&t->random, 200000), WEIR_SECOND, BURST};
+    const struct weir_limit limit = {random_below(&t->random, 20000), WEIR_SECOND, BURST};
     const int result = weir_set_limit(t->w, &limit, NULL);
     t->surprises += result != WEIR_GRANTED && result != WEIR_EBUSY;
 }
@@ -130,9 +130,9 @@ static void check_buckets(struct weir *w, const struct worker *workers, const ui
 
 static void cancels_and_refunds_conserve_tokens(void **state) {
     (void)state;
-    struct weir_options options = options_at(100000, WEIR_SECOND, BURST);
+    struct weir_options options = options_at(10000, WEIR_SECOND, BURST);
     options.clock = WEIR_CLOCK_AUTO;
-    options.max_rate_tokens = 200000;
+    options.max_rate_tokens = 20000;
     options.max_rate_period_ns = WEIR_SECOND;
     options.max_debt_tokens = BURST;
     options.max_ahead_tokens = 100;

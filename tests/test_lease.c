@@ -389,7 +389,6 @@ static void at_the_edge_of_a_denial_every_grant_is_debited(void **state) {
     weir_lease_fini(&lease);
     assert_true(zero_of(w) - zero == spent * w->scale.unit_tokens);
     assert_true((int64_t)(v_of(w) - zero_of(w)) >= 0);
-    assert_true(stats_of(w).denied > 100);
     weir_destroy(w);
 }
 

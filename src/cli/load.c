@@ -5,7 +5,9 @@
 //
 // Shared words
 //   phase    set by the caller: 0 wait, 1 warm up, 2 measure, 3 stop; read by the threads
+//   measured set by a thread that has asked while measured; read by the caller
 // P1 What a thread counted is published by its end (pthread_join); `phase` publishes nothing else.
+// R1 `measured` orders nothing: it prolongs a span in which a busy machine ran no thread at all.
 #include "load.h"
 
 #include <pthread.h>
@@ -27,6 +29,7 @@ struct worker {
     struct weir *limiter;
     const struct wr_load *load;
     _Atomic int *phase;
+    _Atomic bool *measured;
     uint64_t *drawn;
     uint64_t asks;
     uint64_t granted;
@@ -103,15 +106,19 @@ static void *work(void *context) {
         const uint64_t granted = single ? step_single(worker, at) : step_batch(worker, at, asks);
         at = (at + step) % DRAWN;
         if (phase != MEASURE) continue;
+        if (worker->asks == 0)
+            atomic_store_explicit(worker->measured, true, memory_order_relaxed); // R1
         worker->asks += step;
         worker->granted += granted;
     }
 }
 
 static bool start(struct worker *workers, uint32_t *started, struct weir *limiter,
-                  const struct wr_load *load, _Atomic int *phase, struct wr_fault *fault) {
+                  const struct wr_load *load, _Atomic int *phase, _Atomic bool *measured,
+                  struct wr_fault *fault) {
     for (uint32_t i = 0; i < load->threads; i++) {
-        workers[i] = (struct worker){.limiter = limiter, .load = load, .phase = phase};
+        workers[i] = (struct worker){
+            .limiter = limiter, .load = load, .phase = phase, .measured = measured};
         if (!draw(&workers[i], i)) return wr_fault(fault, "no memory for %u threads", load->threads);
         if (pthread_create(&workers[i].thread, NULL, work, &workers[i]) != 0) {
             free(workers[i].drawn);
@@ -127,15 +134,18 @@ bool wr_load_run(struct weir *limiter, const struct wr_load *load, struct wr_loa
                  struct wr_fault *fault) {
     struct worker *workers = calloc(load->threads, sizeof *workers);
     _Atomic int phase = WAIT;
+    _Atomic bool measured = false;
     uint32_t started = 0;
     if (workers == NULL) return wr_fault(fault, "no memory for %u threads", load->threads);
-    const bool all = start(workers, &started, limiter, load, &phase, fault);
+    const bool all = start(workers, &started, limiter, load, &phase, &measured, fault);
     if (all) {
         atomic_store_explicit(&phase, WARM, memory_order_release); // P1
         sleep_ns(WARM_UP_NS);
         atomic_store_explicit(&phase, MEASURE, memory_order_release); // P1
         const uint64_t from_ns = now_ns();
-        sleep_ns(load->span_ns);
+        do {
+            sleep_ns(load->span_ns);
+        } while (!atomic_load_explicit(&measured, memory_order_relaxed)); // R1
         result->elapsed_ns = now_ns() - from_ns;
     }
     atomic_store_explicit(&phase, STOP, memory_order_release); // P1
