@@ -238,6 +238,26 @@ static void stats_count_every_kind_of_answer(void **state) {
     weir_destroy(w);
 }
 
+static void takes_on_a_clock_of_its_own_are_counted_with_an_answer_and_without(void **state) {
+    (void)state;
+    for (int answered = 0; answered < 2; answered++) {
+        struct weir *w = create_still(WEIR_CLOCK_AUTO, 40);
+        struct weir_answer a = WEIR_ANSWER_INIT;
+        struct weir_answer *answer = answered ? &a : NULL;
+        static const uint64_t costs[] = {1, 3, 0, 10, 1, 20};
+        for (size_t i = 0; i < 6; i++)
+            assert_int_equal(weir_take(w, weir_str("a"), costs[i], answer), WEIR_GRANTED);
+        assert_int_equal(weir_take(w, weir_str("a"), 10, answer), WEIR_DENIED);
+        assert_int_equal(weir_take(w, weir_str("a"), 41, answer), WEIR_NEVER);
+        const struct weir_stats s = stats_of(w);
+        assert_int_equal(s.granted, 6);
+        assert_int_equal(s.tokens, 35);
+        assert_int_equal(s.denied, 1);
+        assert_int_equal(s.never, 1);
+        weir_destroy(w);
+    }
+}
+
 static void the_waits_handed_out_are_counted_by_powers_of_two(void **state) {
     (void)state;
     struct weir *w = create_at(1, WEIR_MILLISECOND, 1000000);
@@ -326,6 +346,7 @@ int main(void) {
         cmocka_unit_test(each_rounds_a_level_down_and_tells_the_fingerprint),
         cmocka_unit_test(each_works_on_a_clock_of_its_own),
         cmocka_unit_test(stats_count_every_kind_of_answer),
+        cmocka_unit_test(takes_on_a_clock_of_its_own_are_counted_with_an_answer_and_without),
         cmocka_unit_test(the_waits_handed_out_are_counted_by_powers_of_two),
         cmocka_unit_test(every_result_has_words_and_a_number_that_is_none_has_some_too),
         cmocka_unit_test(results_tell_yes_from_no_from_failure_by_their_sign),
