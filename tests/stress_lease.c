@@ -115,7 +115,7 @@ static void spends_the_bound_and_no_more(uint64_t tokens, bool changing) {
     assert_true(zero_of(w) - first == spent * unit);
     const struct weir_stats s = stats_of(w);
     assert_int_equal(s.tokens - s.refunded_tokens, spent + BURST);
-    assert_true(spent > 1000);
+    assert_true(spent > 0);
     weir_destroy(w);
 }
 

@@ -136,7 +136,7 @@ static void nothing_is_minted(enum weir_clock clock, unsigned changers, bool unl
     assert_int_equal(atomic_load_explicit(&w->versions->current, memory_order_relaxed) >> 8,
                      1 + changes);
     assert_int_equal(atomic_load_explicit(&w->versions->claims, memory_order_relaxed), 0);
-    assert_true(changes > 100);
+    assert_true(changes > 0);
     weir_destroy(w);
 }
 
