@@ -1,6 +1,6 @@
 #!/bin/bash
-# check_symbols.sh SHARED STATIC - only weir_ names are visible in the shared library, and the static
-# one adds no global name to a program but weir_ and wr_ ones.
+# check_symbols.sh SHARED STATIC - only weir_ names are visible in the shared library, and the
+# static one adds no global name to a program but weir_ and wr_ ones.
 set -euo pipefail
 
 bad=$(nm -D --defined-only "$1" | awk '$2 != "A" && $3 !~ /^weir_/ { print $3 }')
@@ -19,7 +19,8 @@ if [ -n "$bad" ]; then
     exit 1
 fi
 # Every function of the header is there.
-for name in $(sed -n 's/^WEIR_API.*[ *]\(weir_[a-z_]*\)(.*/\1/p' "$(dirname "$0")/../include/weir.h"); do
+header=$(dirname "$0")/../include/weir.h
+for name in $(sed -n 's/^WEIR_API.*[ *]\(weir_[a-z_]*\)(.*/\1/p' "$header"); do
     nm -D --defined-only "$1" | grep -q " $name\$" || { echo "$1 lacks $name"; exit 1; }
 done
 # A plugin that loads the library must find room for its thread-local storage: a few bytes.

@@ -1,9 +1,10 @@
 // An exact model of a limiter: token buckets in rational arithmetic, to judge weir's answers by.
 //
 // Real time is in integer nanoseconds. A level is a whole number of parts, `parts` of which are one
-// token; `parts` is a common multiple of all periods and weights in use, so nothing is ever rounded.
-// A bucket is its level at the moment it was last written, brought to another moment by what the
-// limits in force made in between. It knows nothing of units, tables, clocks or versions in a ring.
+// token; `parts` is a common multiple of all periods and weights in use, so nothing is ever
+// rounded. A bucket is its level at the moment it was last written, brought to another moment by
+// what the limits in force made in between. It knows nothing of units, tables, clocks or versions
+// in a ring.
 //
 // weir may be early by what max_rate makes in one nanosecond, and never late.
 #pragma once

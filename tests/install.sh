@@ -1,6 +1,7 @@
 #!/bin/bash
 # install.sh BUILD SOURCE - what a stranger does with weir: install it, link a program through
-# pkg-config with the shared and the static library, load it by dlopen, use it as a meson subproject.
+# pkg-config with the shared and the static library, load it by dlopen, use it as a meson
+# subproject.
 set -euo pipefail
 build=$1 source=$2
 work=$(mktemp -d)
@@ -14,7 +15,10 @@ pc=$(find "$work/root" -name weir.pc)
 export PKG_CONFIG_SYSROOT_DIR=$work/root PKG_CONFIG_LIBDIR=$(dirname "$pc")
 library=$(find "$work/root" -name 'libweir.so.0' | head -1)
 [ -n "$library" ] || { echo "no libweir.so.0 was installed: the soname is 0"; exit 1; }
-readelf -d "$library" | grep -q 'SONAME.*\[libweir.so.0\]' || { echo "the soname is not libweir.so.0"; exit 1; }
+if ! readelf -d "$library" | grep -q 'SONAME.*\[libweir.so.0\]'; then
+    echo "the soname is not libweir.so.0"
+    exit 1
+fi
 
 echo "== shared"
 $cc -std=c11 "$source/tests/install_program.c" -o "$work/shared" \
@@ -47,7 +51,8 @@ project('user', 'c', default_options: ['c_std=c11'])
 weir = dependency('weir', fallback: 'weir')
 test('program', executable('program', 'program.c', dependencies: weir))
 END
-env -u PKG_CONFIG_LIBDIR -u PKG_CONFIG_SYSROOT_DIR meson setup "$work/project/build" "$work/project" \
+unset PKG_CONFIG_LIBDIR PKG_CONFIG_SYSROOT_DIR
+meson setup --wrap-mode=forcefallback "$work/project/build" "$work/project" \
     >"$work/log" 2>&1 || { cat "$work/log"; exit 1; }
 meson compile -C "$work/project/build" -j 2 >"$work/log" 2>&1 || { cat "$work/log"; exit 1; }
 meson test -C "$work/project/build" --no-rebuild >"$work/log" 2>&1 || { cat "$work/log"; exit 1; }

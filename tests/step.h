@@ -1,5 +1,6 @@
-// Included before everything else when the core is compiled for test_interleave: after each operation
-// on a slot, the test decides who goes on. (A look at a tag alone is a hint, and decides nothing.)
+// Included before everything else when the core is compiled for test_interleave: after each
+// operation on a slot, the test decides who goes on. (A look at a tag alone is a hint, and decides
+// nothing.)
 #pragma once
 
 #include <stddef.h>

@@ -1,8 +1,8 @@
 // A caller's readings in no order, over drops: the bound holds over every window of them.
 //
-// Each thread asks at readings up to a few bursts' time back, so that a bucket is found idle at a late
-// reading, dropped, and asked for again at an early one. Every grant is written down with its reading;
-// afterwards, key by key, every window [a, b] of readings is judged:
+// Each thread asks at readings up to a few bursts' time back, so that a bucket is found idle at a
+// late reading, dropped, and asked for again at an early one. Every grant is written down with its
+// reading; afterwards, key by key, every window [a, b] of readings is judged:
 //     granted in [a, b] <= burst + rate * (b - a) + 1 ns of the rate
 #include <inttypes.h>
 #include <pthread.h>
@@ -33,8 +33,8 @@ struct worker {
     struct grant *grants;
 };
 
-// The keys asked for move on with time, so that one rests, is dropped, and is asked for once more by
-// those who are behind.
+// The keys asked for move on with time, so that one rests, is dropped, and is asked for once more
+// by those who are behind.
 static uint32_t key_about(struct worker *t, int64_t i) {
     const uint64_t when = (uint64_t)i + 20000 - random_below(&t->random, 20000);
     return (uint32_t)((when / 8000 * 4 + random_below(&t->random, 8)) % KEYS);

@@ -81,7 +81,8 @@ static void *watch(void *at) {
         if (made < 0) t->wrong = "V fell";
         else if ((uint64_t)made > (uint64_t)(most >> w->scale.shift) + 1)
             t->wrong = "V rose by more than max_rate makes";
-        if (now.ramp > now.burst && !now.unlimited) t->wrong = "the effective burst is above the burst";
+        if (now.ramp > now.burst && !now.unlimited)
+            t->wrong = "the effective burst is above the burst";
         if (now.ramp - last.ramp > made) t->wrong = "the effective burst rose by more than V";
         t->count++;
         last = now;
@@ -119,8 +120,8 @@ static void nothing_is_minted(enum weir_clock clock, unsigned changers, bool unl
     static struct worker workers[64];
     const unsigned all = changers + TAKERS + WATCHERS;
     for (unsigned i = 0; i < all; i++)
-        start(&threads[i], i < changers ? change : i < changers + TAKERS ? take : watch, &workers[i],
-              &shared, i + 1);
+        start(&threads[i], i < changers ? change : i < changers + TAKERS ? take : watch,
+              &workers[i], &shared, i + 1);
     join(threads, workers, all);
     uint64_t changes = 0, granted = 0;
     for (unsigned i = 0; i < changers; i++) changes += workers[i].count;
@@ -157,8 +158,8 @@ static void with_more_threads_changing_it_than_the_ring_has_places(void **state)
 
 static void on_the_counter(void **state) {
     (void)state;
-    // The counter's cores may differ by some ticks, and its line is slewed: V may step back a little
-    // between threads, but to one that watches alone it does not.
+    // The counter's cores may differ by some ticks, and its line is slewed: V may step back a
+    // little between threads, but to one that watches alone it does not.
     nothing_is_minted(WEIR_CLOCK_AUTO, 3, false, stress_seconds(0.6));
 }
 

@@ -62,7 +62,8 @@ static void ask_once(struct worker *t) {
     t->net[key] += kind == WEIR_REFUND ? -tokens : tokens;
 }
 
-// Waits without sleeping, so that all begin within nanoseconds; lets others run where cores are few.
+// Waits without sleeping, so that all begin within nanoseconds; lets others run where cores are
+// few.
 static void wait_for(_Atomic uint64_t *word, uint64_t value) {
     for (unsigned i = 0; atomic_load_explicit(word, memory_order_acquire) < value; i++)
         if (i > 2000) sched_yield();
@@ -193,8 +194,8 @@ static void run(enum weir_full_policy policy, uint64_t capacity, uint64_t keys, 
     weir_destroy(table.w);
 }
 
-// Capacities of 1 to 8 keys: 8 to 16 slots. With fewer keys than ways there is always room, with many
-// more there never is. Two threads meet on two cores; eight are stopped anywhere.
+// Capacities of 1 to 8 keys: 8 to 16 slots. With fewer keys than ways there is always room, with
+// many more there never is. Two threads meet on two cores; eight are stopped anywhere.
 static void a_key_is_never_live_twice_and_the_ledger_balances(enum weir_full_policy policy) {
     static const uint64_t capacities[] = {1, 8};
     static const uint64_t keys[] = {1, 2, 4, 7, 9, 12, 64};
@@ -215,7 +216,8 @@ static void when_new_keys_are_denied(void **state) {
     a_key_is_never_live_twice_and_the_ledger_balances(WEIR_FULL_DENY);
 }
 
-// Places come free in the middle of a scan, so that two threads announce one key in different places.
+// Places come free in the middle of a scan, so that two threads announce one key in different
+// places.
 static void when_buckets_vanish_meanwhile(void **state) {
     (void)state;
     static const uint64_t keys[] = {1, 2, 3, 6, 9};

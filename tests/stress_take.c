@@ -1,7 +1,8 @@
-// Conservation under threads on the limiter's own clock: what was granted equals, to the token, what
-// the buckets lost, and the counters equal what the threads counted themselves.
+// Conservation under threads on the limiter's own clock: what was granted equals, to the token,
+// what the buckets lost, and the counters equal what the threads counted themselves.
 //
-// WEIR_STRESS_SECONDS prolongs it. The number of asks is given by time, nothing that is asserted is.
+// WEIR_STRESS_SECONDS prolongs it. The number of asks is given by time, nothing that is asserted
+// is.
 #include <pthread.h>
 #include <string.h>
 
@@ -185,7 +186,8 @@ static void all_kinds_conserve_tokens(void **state) {
 }
 
 // From a key that has just been emptied to one that has just been denied: rate * elapsed, by the
-// limiter's clock, to less than a token. The bucket's own word tells the reading of the first grant.
+// limiter's clock, to less than a token. The bucket's own word tells the reading of the first
+// grant.
 #define BURST 20000000 // does not fill in the time there is
 
 static void at_saturation_the_bound_is_reached_to_the_token(void **state) {

@@ -148,9 +148,10 @@ static void a_batch_of_asks_of_an_unknown_size_is_refused(void **state) {
 // The numbers are part of the ABI: a change here is a change of soname.
 static void results_and_enums_keep_their_numbers(void **state) {
     (void)state;
-    static const int results[] = {WEIR_GRANTED, WEIR_DENIED, WEIR_NEVER,  WEIR_NO_ROOM, WEIR_EINVAL,
-                                  WEIR_ENOMEM,  WEIR_ELIMIT, WEIR_ECLOCK, WEIR_EBUSY,   WEIR_EWEIGHT,
-                                  WEIR_ESIZE,   WEIR_ECLOSED, WEIR_ENOSPC, WEIR_ESYS};
+    static const int results[] = {WEIR_GRANTED, WEIR_DENIED,  WEIR_NEVER,  WEIR_NO_ROOM,
+                                  WEIR_EINVAL,  WEIR_ENOMEM,  WEIR_ELIMIT, WEIR_ECLOCK,
+                                  WEIR_EBUSY,   WEIR_EWEIGHT, WEIR_ESIZE,  WEIR_ECLOSED,
+                                  WEIR_ENOSPC,  WEIR_ESYS};
     static const int numbers[] = {0, 1, 2, 3, -1, -2, -3, -4, -5, -6, -7, -8, -9, -10};
     assert_memory_equal(results, numbers, sizeof numbers);
     assert_int_equal(WEIR_TAKE, 0);

@@ -1,4 +1,5 @@
-// Memory through the allocator table: refused at every request, given back whole, never asked again.
+// Memory through the allocator table: refused at every request, given back whole, never asked
+// again.
 #include <malloc.h>
 #include <string.h>
 

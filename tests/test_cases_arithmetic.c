@@ -116,7 +116,8 @@ static void a_billion_and_one_a_second_on_2_threads_denies_as_the_model_does(voi
     exact_init(&exact, WEIR_SECOND, &limit, &limit, 100, 1);
     pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
     int64_t now_ns = 0;
-    struct taker takers[2] = {{w, &exact, &mutex, &now_ns, NULL}, {w, &exact, &mutex, &now_ns, NULL}};
+    const struct taker taker = {w, &exact, &mutex, &now_ns, NULL};
+    struct taker takers[2] = {taker, taker};
     pthread_t threads[2];
     for (int i = 0; i < 2; i++)
         assert_int_equal(pthread_create(&threads[i], NULL, take_in_turns, &takers[i]), 0);
@@ -179,7 +180,8 @@ static void two_tebibytes_a_second_are_refused_and_2_to_the_31_kib_limited(void 
     assert_int_equal(take_at(w, "a", top, 0), WEIR_GRANTED);
     assert_int_equal(take_at(w, "a", 1, 0), WEIR_DENIED);
     assert_int_equal(take_at(w, "a", top + 1, 0), WEIR_NEVER);
-    assert_int_equal(ask_at(w, WEIR_TAKE_SOME, "a", top, second / 2).answer.granted_tokens, top / 2);
+    const struct outcome half = ask_at(w, WEIR_TAKE_SOME, "a", top, second / 2);
+    assert_int_equal(half.answer.granted_tokens, top / 2);
     assert_int_equal(take_at(w, "a", top, second + second / 2 - 1), WEIR_DENIED);
     assert_int_equal(take_at(w, "a", top, second + second / 2), WEIR_GRANTED);
     weir_destroy(w);
@@ -269,7 +271,7 @@ static void check_exact_waits(uint64_t tokens, uint64_t period_ns, uint64_t burs
     weir_destroy(w);
 }
 
-static void asking_again_after_exactly_retry_after_ns_passes_and_1_ns_sooner_does_not(void **state) {
+static void asking_again_after_exactly_retry_after_ns_passes_and_1_ns_sooner_not(void **state) {
     (void)state;
     static const struct weir_limit limits[] = {
         {1, 365 * WEIR_DAY, 1},      {3, 365 * WEIR_DAY, 7},      {1, WEIR_DAY, 5},
@@ -332,7 +334,7 @@ int main(void) {
         cmocka_unit_test(a_cost_above_the_burst_can_never_fit_and_touches_nothing),
         cmocka_unit_test(a_share_below_one_token_is_never),
         cmocka_unit_test(an_hour_saturated_at_100_a_second_is_360010),
-        cmocka_unit_test(asking_again_after_exactly_retry_after_ns_passes_and_1_ns_sooner_does_not),
+        cmocka_unit_test(asking_again_after_exactly_retry_after_ns_passes_and_1_ns_sooner_not),
         cmocka_unit_test(never_late_and_at_most_1_ns_early_over_30_years),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

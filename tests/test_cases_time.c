@@ -84,7 +84,8 @@ static void readings_older_than_the_newest_from_many_threads_are_no_gift(void **
     pthread_t threads[READERS];
     for (unsigned i = 0; i < READERS; i++) {
         readers[i] = (struct reader){w, i + 1, 0};
-        assert_int_equal(pthread_create(&threads[i], NULL, ask_at_shuffled_readings, &readers[i]), 0);
+        assert_int_equal(
+            pthread_create(&threads[i], NULL, ask_at_shuffled_readings, &readers[i]), 0);
     }
     uint64_t granted = 0;
     for (unsigned i = 0; i < READERS; i++) {

@@ -87,8 +87,8 @@ static void a_new_line_starts_where_the_old_one_is(void **state) {
     }
 }
 
-// Slewed, never stepped: no second of the line is more than 500 ppm (and what the measured frequency
-// changed by) from a second, and it is always forward.
+// Slewed, never stepped: no second of the line is more than 500 ppm (and what the measured
+// frequency changed by) from a second, and it is always forward.
 static void a_drift_is_slewed_within_500_ppm_and_forward(void **state) {
     (void)state;
     static const int64_t ppm[] = {-400, -50, 0, 50, 400};
@@ -214,8 +214,8 @@ static void a_reading_a_little_before_the_line_is_taken_at_its_base(void **state
     assert_int_equal(wr_counter_not_before(&c, m.ticks - (1 << 20)), m.ticks - (1 << 20));
 }
 
-// A line is copied whole or not at all: each line drawn here goes through 0 with a whole slope of 1 to
-// 16, so it reads a whole multiple of the ticks, and a mixture of two lines does not.
+// A line is copied whole or not at all: each line drawn here goes through 0 with a whole slope of 1
+// to 16, so it reads a whole multiple of the ticks, and a mixture of two lines does not.
 static struct wr_counter torn;
 static _Atomic bool done;
 
@@ -268,7 +268,8 @@ static void fall_behind(void) {
     const uint64_t version = atomic_load_explicit(&c->current, memory_order_relaxed);
     const uint64_t per_tick =
         atomic_load_explicit(&c->lines[version % WR_LINES].per_tick, memory_order_relaxed);
-    const uint64_t elapsed = (uint64_t)(((wr_u128)(20 * WEIR_MILLISECOND) << WR_TICK_SHIFT) / per_tick);
+    const uint64_t elapsed =
+        (uint64_t)(((wr_u128)(20 * WEIR_MILLISECOND) << WR_TICK_SHIFT) / per_tick);
     const uint64_t ticks = wr_ticks() - elapsed;
     const uint64_t ns = wr_clock_monotonic_ns() - 20 * WEIR_MILLISECOND - 800000;
     wr_counter_init(c, ticks - elapsed, ns - 20 * WEIR_MILLISECOND, ticks, ns);

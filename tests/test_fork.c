@@ -1,4 +1,5 @@
-// A forked child goes on with its own copy of the buckets, whatever the parent's threads were doing.
+// A forked child goes on with its own copy of the buckets, whatever the parent's threads were
+// doing.
 #include <pthread.h>
 #include <stdlib.h>
 #include <sys/wait.h>

@@ -1,9 +1,9 @@
-// The slot protocol, operation by operation: several callers as fibers of one thread, of which after
-// each operation on a slot a random one goes on. A seed is a schedule, and can be run again.
+// The slot protocol, operation by operation: several callers as fibers of one thread, of which
+// after each operation on a slot a random one goes on. A seed is a schedule, and can be run again.
 //
-// The core is compiled with step.h for this. After every step no key may be LIVE twice (P1); at the end
-// the ledger balances to the token, or where time goes on between the steps the bound holds over every
-// window (P2); and every caller has come to an end within a bound of steps (P4).
+// The core is compiled with step.h for this. After every step no key may be LIVE twice (P1); at the
+// end the ledger balances to the token, or where time goes on between the steps the bound holds
+// over every window (P2); and every caller has come to an end within a bound of steps (P4).
 // WEIR_SEED=n runs that seed alone.
 #include <inttypes.h>
 #include <stdio.h>
@@ -71,15 +71,17 @@ static bool a_key_is_live_twice(void) {
     for (uint64_t i = 0; i < count; i++) {
         if (!wr_slot_state_is(slots[i], WR_STATE_LIVE)) continue;
         for (uint64_t j = 0; j < i; j++)
-            if (wr_slot_is(slots[j], slots[i].tag & WR_FINGERPRINT_MASK, WR_STATE_LIVE)) return true;
+            if (wr_slot_is(slots[j], slots[i].tag & WR_FINGERPRINT_MASK, WR_STATE_LIVE))
+                return true;
     }
     return false;
 }
 
 static enum weir_kind any_kind(void) {
-    static const enum weir_kind kinds[] = {WEIR_TAKE, WEIR_TAKE, WEIR_TAKE, WEIR_REFUND, WEIR_CHARGE,
-                                           WEIR_RESET};
-    return run.kind == TIME ? WEIR_TAKE : kinds[random_below(&run.random, run.kind == RESETS ? 6 : 5)];
+    static const enum weir_kind kinds[] = {WEIR_TAKE,   WEIR_TAKE,   WEIR_TAKE,
+                                           WEIR_REFUND, WEIR_CHARGE, WEIR_RESET};
+    if (run.kind == TIME) return WEIR_TAKE;
+    return kinds[random_below(&run.random, run.kind == RESETS ? 6 : 5)];
 }
 
 static void ask_once(struct fiber *f) {
@@ -135,15 +137,16 @@ static void start_fiber(unsigned i) {
     makecontext(&f->context, live, 0);
 }
 
-// A random one of those that are not done; mostly the same again, so that others stand still for long.
+// A random one of those that are not done; mostly the same again, so that others stand still for
+// long.
 static void choose_at_random(void) {
     if (!run.fibers[run.current].done && random_below(&run.random, 4) != 0) return;
     do run.current = (unsigned)random_below(&run.random, run.count);
     while (run.fibers[run.current].done);
 }
 
-// The one of highest rank; at some steps he falls behind all others. Few changes of turn, each at any
-// step: so are faults found that need someone to stand still for the whole of what others do.
+// The one of highest rank; at some steps he falls behind all others. Few changes of turn, each at
+// any step: so are faults found that need someone to stand still for the whole of what others do.
 static void choose_by_rank(void) {
     for (unsigned i = 0; i < MOST_CHANGES; i++)
         if (run.changes[i] == run.steps) run.fibers[run.current].rank = -(int64_t)run.steps;
@@ -188,10 +191,11 @@ static int64_t missing(void) {
     return units / (int64_t)run.w->scale.unit_tokens;
 }
 
-// Some places are taken by keys that nobody asks for meanwhile, so that few are left to meet in; some
-// by buckets that are full again.
+// Some places are taken by keys that nobody asks for meanwhile, so that few are left to meet in;
+// some by buckets that are full again.
 static void fill(void) {
-    const uint64_t taken = WR_WAYS - random_below(&run.random, random_below(&run.random, 3) ? 4 : 9);
+    const uint64_t free_ways = random_below(&run.random, 3) ? 4 : WR_WAYS + 1;
+    const uint64_t taken = WR_WAYS - random_below(&run.random, free_ways);
     for (uint64_t id = 0; id < taken; id++) {
         const struct weir_key key = weir_id(1000 + id);
         (void)weir_take_at(run.w, key, BURST, 0, NULL);
@@ -204,6 +208,12 @@ static void fill(void) {
     }
 }
 
+// The hash's secret is drawn by the system; here a schedule must be the same each time it is run.
+static void draw_secret(void) {
+    for (unsigned i = 0; i < WR_SECRET_BYTES; i++)
+        run.w->region->secret[i] = (uint8_t)random_next(&run.random);
+}
+
 static const char *play(uint64_t seed) {
     run = (struct run){.random = {seed}};
     struct weir_options options = options_at(1, WEIR_SECOND, BURST);
@@ -211,6 +221,7 @@ static const char *play(uint64_t seed) {
     run.kind = (enum kind)random_below(&run.random, 3);
     if (run.kind == TIME || random_below(&run.random, 2)) options.full_policy = WEIR_FULL_DENY;
     run.w = create(&options);
+    draw_secret();
     fill();
     run.keys = 1 + (unsigned)random_below(&run.random, 3);
     run.count = 2 + (unsigned)random_below(&run.random, MOST_FIBERS - 1);
@@ -232,16 +243,18 @@ static const char *play(uint64_t seed) {
     return run.wrong;
 }
 
-// Schedules that find what few others do, when it is broken.
+// Schedules that find what few others do, when it is broken. A seed is worth it only as long as the
+// steps of the core stay as they are: after a change of absent.c or decide.c, break it and look
+// again.
 static const uint64_t worth_keeping[] = {
-    282855, // announcements that are not told apart: one is taken for an older one
+    28240, // announcements that are not told apart: one is taken for an older one
 };
 
 static void play_or_fail(uint64_t seed) {
     const char *wrong = play(seed);
     if (wrong != NULL)
-        fail_msg("seed %" PRIu64 ", step %u: %s (WEIR_SEED=%" PRIu64 " runs it)", seed, run.steps, wrong,
-                 seed);
+        fail_msg("seed %" PRIu64 ", step %u: %s (WEIR_SEED=%" PRIu64 " runs it)", seed, run.steps,
+                 wrong, seed);
 }
 
 static void every_schedule_keeps_one_bucket_a_key_and_the_ledger(void **state) {

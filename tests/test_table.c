@@ -30,9 +30,9 @@ static void a_key_never_has_the_same_line_twice_and_stays_in_its_shard(void **st
                 if (i < 64) hash = UINT64_MAX << i;
                 else if (i < 128) hash = UINT64_MAX >> (i - 64);
                 const struct wr_place p = wr_place_of(&g, hash);
-                const uint64_t shard = (uint64_t)((unsigned char *)p.shard - g.base) / g.shard_bytes;
-                assert_true(shard < g.shards);
-                assert_int_equal(((uintptr_t)p.shard - (uintptr_t)g.base) % g.shard_bytes, 0);
+                const uint64_t offset = (uint64_t)((unsigned char *)p.shard - g.base);
+                assert_true(offset / g.shard_bytes < g.shards);
+                assert_int_equal(offset % g.shard_bytes, 0);
                 assert_true(line_index(&g, &p, 0) < g.lines_per_shard);
                 assert_true(line_index(&g, &p, 1) < g.lines_per_shard);
                 assert_true(p.line[0] != p.line[1]);

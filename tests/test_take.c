@@ -207,8 +207,8 @@ static void take_some_takes_the_whole_tokens_there_are(void **state) {
     weir_destroy(w);
 }
 
-// 100,000 a second: 27,720 units a token, of which 13 is no divisor. Whatever it answers to a weight
-// of 13, it hands out no more than there is: 26 at first, and 1.3 a microsecond later.
+// 100,000 a second: 27,720 units a token, of which 13 is no divisor. Whatever it answers to a
+// weight of 13, it hands out no more than there is: 26 at first, and 1.3 a microsecond later.
 static void take_some_of_a_weight_that_does_not_divide_gives_nothing_away(void **state) {
     (void)state;
     struct weir *w = create_at(100000, WEIR_SECOND, 2);
@@ -295,7 +295,8 @@ static void keys_of_any_bytes_and_lengths_are_told_apart(void **state) {
     struct weir *w = create_at(1, WEIR_DAY, 1);
     static char text[100000];
     memset(text, 'x', sizeof text);
-    static const size_t lengths[] = {0, 1, 2, 3, 7, 8, 9, 15, 16, 17, 31, 64, 240, 241, 1000, 100000};
+    static const size_t lengths[] = {0,  1,  2,  3,  7,   8,   9,    15,
+                                     16, 17, 31, 64, 240, 241, 1000, 100000};
     for (size_t i = 0; i < sizeof lengths / sizeof lengths[0]; i++) {
         const struct weir_key key = weir_bytes(text, lengths[i]);
         assert_int_equal(weir_take_at(w, key, 1, 0, NULL), WEIR_GRANTED);

@@ -86,7 +86,8 @@ static void when_lines_run_out_threads_share_and_nothing_is_lost(void **state) {
     assert_int_equal(shared, MANY - own);
     join_many(threads, MANY);
     const struct weir_stats after = stats_of(limiter);
-    assert_int_equal(after.granted + after.denied - before.granted - before.denied, MANY * (TAKES + 1));
+    assert_int_equal(after.granted + after.denied - before.granted - before.denied,
+                     MANY * (TAKES + 1));
     // All of them are free again.
     uint32_t line = 0;
     pthread_t thread;
