@@ -90,6 +90,12 @@ static void check(size_t count, const struct weir_top_key *keys) {
     }
 }
 
+static bool is_listed(const struct weir_top_key *keys, size_t count, uint64_t number) {
+    for (size_t i = 0; i < count; i++)
+        if (number_of(&keys[i]) == number) return true;
+    return false;
+}
+
 static uint64_t sum_of(const struct wr_top *t) {
     uint64_t sum = 0;
     for (size_t i = 0; i < WEIR_TOP_KEYS; i++) {
@@ -127,9 +133,11 @@ static uint64_t run_round(uint64_t round) {
     for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
     if (sum_of(top) != added) end_with("what was counted is not there", sum_of(top) - added);
     if (added * 10 < REFUSALS * THREADS * 9) end_with("a tenth was not counted", added);
-    check(wr_top_list(top, keys, WEIR_TOP_KEYS), keys);
-    for (size_t i = 0; i < 4; i++) // the four that come oftenest
-        if (number_of(&keys[i]) > 3) end_with("not the most denied", i);
+    const size_t count = wr_top_list(top, keys, WEIR_TOP_KEYS);
+    check(count, keys);
+    // Where they stand is an estimate, as far off as their error says; that they are there is not.
+    for (uint64_t often = 0; often < 4; often++)
+        if (!is_listed(keys, count, often)) end_with("one that comes oftenest is missing", often);
     return lists;
 }
 
