@@ -42,11 +42,12 @@ exhaust 'refund, windows counted' slot.pml -DREFUND -DWINDOW -DBURST=2
 exhaust 'ring: a reader sleeps a whole turn' version.pml \
     -DCHANGES=3 -DRING=2 -DREADERS=1 -DREADS=2
 exhaust 'ring: 3 changes, 3 entries' version.pml -DCHANGES=3 -DRING=3 -DREADERS=1
-exhaust '3 keys, 2 ways, displacement' slot.pml -DDISPLACE -DKEYS=3 -DTICKS=1
+exhaust '3 keys, 2 ways, displacement' slot.pml -DDISPLACE -DKEYS=3 -DTAKES=2 -DTICKS=0
 
 cycle 'own clock' slot.pml
 cycle "caller's clock" slot.pml -DCALLERS_CLOCK -DTICKS=1
 cycle '3 takers, 1 way' slot.pml -DTAKERS=3 -DWAYS=1 -DTICKS=0
+cycle '3 keys, 2 ways, displacement' slot.pml -DDISPLACE -DKEYS=3 -DTAKES=2 -DTICKS=0
 cycle 'change of limit' slot.pml -DCHANGES=1 -DWAYS=1 -DTICKS=0
 cycle 'ring: 2 writers' version.pml -DWRITERS=2 -DCHANGES=1 -DREADERS=1 -DRING=4 -DTICKS=0
 
@@ -61,15 +62,18 @@ mutant 'clock before the second scan' "$P2" slot.pml \
 mutant 'limit before the second scan' "$P2" slot.pml \
     -DCLOCK_BEFORE_SECOND_SCAN -DNO_DROPPED_AT -DCHANGES=1 -DSLOWER -DTAKES=2 -DTICKS=1
 mutant 'dropped_at read after the clock' $P3 slot.pml -DDROPPED_AFTER_CLOCK -DTAKES=2
-mutant "caller's clock without dropped_at" "$P2" slot.pml -DCALLERS_CLOCK -DNO_DROPPED_AT -DTAKES=2
-mutant 'dropped_at raised after the drop' "$P2" slot.pml -DCALLERS_CLOCK -DRAISE_AFTER_DROP -DTAKES=2
+mutant "caller's clock without dropped_at" "$P2" slot.pml \
+    -DCALLERS_CLOCK -DNO_DROPPED_AT -DTAKES=2
+mutant 'dropped_at raised after the drop' "$P2" slot.pml \
+    -DCALLERS_CLOCK -DRAISE_AFTER_DROP -DTAKES=2
 mutant 'dropped_at read before the second scan' "$P2" slot.pml \
     -DCALLERS_CLOCK -DDROPPED_READ_EARLY -DTAKES=2
 mutant 'displacement does not raise dropped_at' "$P2" slot.pml \
     -DCALLERS_CLOCK -DDISPLACE -DDISPLACE_NO_RAISE -DWAYS=1 -DTAKES=2
 mutant 'dropped_at a V, not a floor' "$P2|$P3" slot.pml \
     -DCALLERS_CLOCK -DDROPPED_AS_V -DCHANGES=1 -DSLOWER -DWAYS=1 -DTAKES=2 -DTICKS=1
-mutant 'a refund lowers a full bucket' $P3 slot.pml -DCALLERS_CLOCK -DREFUND -DREFUND_RAISES -DTAKES=2
+mutant 'a refund lowers a full bucket' $P3 slot.pml \
+    -DCALLERS_CLOCK -DREFUND -DREFUND_RAISES -DTAKES=2
 mutant 'a larger burst at once' "$P2|$P3" slot.pml \
     -DCHANGES=2 -DNO_RAMP -DNO_LIMIT_CHECK -DWAYS=1 -DTAKES=2
 mutant 'ring: no tag in UNSET' "$WRONG_V" version.pml -DNO_TAG -DCHANGES=3 -DRING=2 -DREADERS=1

@@ -7,12 +7,12 @@
 //
 // What is asserted (slot_ghost.inc):
 //   P1  a key is LIVE at most once;
-//   P2  grants keep the limit: each fits a sequential bucket of its key, at the grant's own reading;
-//       with WINDOW also counted directly: grants in a window of readings <= burst + tokens made
-//       + refunds + what displacement forgave;
+//   P2  grants keep the limit: each fits a sequential bucket of its key, at the grant's own
+//       reading; with WINDOW also counted directly: grants in a window of readings <= burst +
+//       tokens made + refunds + what displacement forgave;
 //   P3  a denial is true at some moment of its call: the sequential bucket lacked the token.  With
-//       the caller's readings an absent key counts as full at the newest drop of its shard where that
-//       is later than the reading, so an early reading may be denied for another key's drop;
+//       the caller's readings an absent key counts as full at the newest drop of its shard where
+//       that is later than the reading: an early reading may be denied for another key's drop;
 //   P4  no deadlock (an invalid end state), and no cycle (pan -DNP, pan -l): whatever the scheduler
 //       does, also if it never again runs some takers, the others finish;
 //   P5  a refund that finds no bucket loses nothing: it was full at some moment of the call (not
@@ -44,10 +44,10 @@
 //                         not a floor: wrong when the burst changes
 //
 // What the code does, the model does: a scan stops at the first LIVE(key), by P1 there is no other;
-// after its own announcement a call goes straight to the second scan.  Where the code has a rule for
-// choosing, the model allows every choice: which free way, whose FRESH is evicted, which bucket is
-// displaced.  A nonce comes from a counter and is unique.  Here it is the least number that no word
-// still to be compared holds, which is as good: nonces are only compared for equality.
+// after its own announcement a call goes straight to the second scan.  Where the code has a rule
+// for choosing, the model allows every choice: which free way, whose FRESH is evicted, which bucket
+// is displaced.  A nonce comes from a counter and is unique.  Here it is the least number that no
+// word still to be compared holds, which is as good: nonces are only compared for equality.
 
 #ifndef WAYS
 #define WAYS 2

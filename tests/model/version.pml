@@ -4,8 +4,8 @@
 //   WRITERS CHANGES   writers, and how often each changes the limit
 //   READERS READS     readers, and how often each reads; those with an even number try the short
 //                     cut first
-//   RING              entries; a reader can sleep while all of them are used again when
-//                     WRITERS * CHANGES >= RING - 1
+//   RING              entries; a sleeper's entry is used again, whichever it was, when
+//                     WRITERS * CHANGES > RING
 //   TICKS             how far the clock runs
 //
 // A writer or reader that is killed leaves what one leaves that is not scheduled again, so every
@@ -110,8 +110,9 @@ inline store_start() {
     ring[mine].e0 = MIN(c.burst, MIN(c.prev_burst, c.prev_e + C_V0 - c.prev_V))
 }
 
-// After the claim: an entry that was published meanwhile is not mine to fill; and where idx has moved
-// on, a version v + 1 has been, perhaps in this very entry, and a sleeper may be about to date it.
+// After the claim: an entry that was published meanwhile is not mine to fill.  And where idx has
+// moved on, there has been a version v + 1, perhaps in this very entry, which a sleeper may be about
+// to date: it must not find UNSET(v + 1) there again.
 #ifdef NO_CLAIM_CHECK
 #define CLAIM_CHECKED 0
 #else
@@ -144,7 +145,7 @@ again:
         resolving = 0;
 #endif
         read_limit();
-        atomic { skip; d_step { value_limit(); t = 0; V = 0; e = 0 } }  // a loop cannot end at a d_step
+        atomic { skip; d_step { value_limit(); t = 0; V = 0; e = 0 } }
         if
         :: !has ->
             claim();
