@@ -63,6 +63,7 @@ extern "C" {
     X(DENIED, 1, "denied: not enough tokens yet; ask again after retry_after_ns")                  \
     X(NEVER, 2, "the cost is above the burst and can never fit; lower the cost or raise the burst")\
     X(NO_ROOM, 3, "no room for one more busy key, or one more event; raise the capacity")     \
+    X(PENDING, 4, "not answered yet (strict limits of weir_sync.h)")                               \
     X(EINVAL, -1, "an argument is out of its range")                                               \
     X(ENOMEM, -2, "the allocator returned no memory")                                              \
     X(ELIMIT, -3, "the limit, or an option beside it, cannot be kept exactly")                     \
@@ -73,7 +74,8 @@ extern "C" {
     X(ESIZE, -7, "a struct's size field is unknown; initialise it with its _INIT macro")           \
     X(ECLOSED, -8, "closed")                                         \
     X(ENOSPC, -9, "the buffer is too small")                                                       \
-    X(ESYS, -10, "the operating system refused")
+    X(ESYS, -10, "the operating system refused")                                                   \
+    X(EUNSYNCED, -11, "Redis did not answer in time; see last_error of weir_sync_stats")
 
 enum weir_result {
 #define WEIR_RESULT_ENTRY(name, value, words) WEIR_##name = value,

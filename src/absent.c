@@ -8,7 +8,7 @@
 // F1 The announcing CAS precedes the loads of the second scan. On x86-64 a locked instruction is a
 //    full barrier; elsewhere the fence says so. Without it two threads could each scan before the
 //    other's announcement is visible, and both activate.
-#include "ask.h"
+#include "side.h"
 
 // Snapshot of the eight ways, in the key's order.
 struct ways {
@@ -77,13 +77,16 @@ static void raise_dropped_at(struct wr_shard *shard, const struct wr_now *now,
 }
 
 // What a way is worth to a new key.
-enum worth { TAKEN, BUSY, EVICTABLE, IDLE, EMPTY };
+// UNREPORTED is full, but a sync has not taken yet what it granted: that goes to the ring of spills.
+enum worth { TAKEN, BUSY, UNREPORTED, EVICTABLE, IDLE, EMPTY };
 
 static enum worth worth_of(const struct weir *w, struct wr_pair seen, const struct wr_now *now) {
     if (wr_slot_state_is(seen, WR_STATE_FRESH)) return EVICTABLE;
     if (!wr_slot_state_is(seen, WR_STATE_LIVE)) return EMPTY;
     bool relic;
-    return wr_level(now, seen.word, w->scale.horizon_units, &relic) >= now->ramp ? IDLE : BUSY;
+    if (wr_level(now, seen.word, w->scale.horizon_units, &relic) < now->ramp) return BUSY;
+    const bool unreported = (seen.tag & WR_UNREPORTED_MASK) != 0 && wr_synced_of(w) != NULL;
+    return unreported ? UNREPORTED : IDLE;
 }
 
 // The best free way of the line with fewer busy ways; the other line if that has none. -1: none.
@@ -124,6 +127,7 @@ static int choose_victim(const struct weir *w, const struct ways *s, const struc
     for (int i = 0; i < WR_WAYS; i++) worth[i] = worth_of(w, s->seen[i], now);
     int victim = choose_free(worth);
     if (victim < 0 && evictions > 0) victim = choose_worth(worth, EVICTABLE);
+    if (victim < 0) victim = choose_worth(worth, UNREPORTED);
     if (victim < 0 && w->full_policy == WEIR_FULL_DISPLACE)
         victim = choose_displaced(s, worth, now);
     if (victim >= 0) *of = worth[victim];
@@ -150,13 +154,14 @@ static void count_drop(struct weir *w, enum worth of, struct wr_pair seen,
 static bool announce(struct weir *w, const struct wr_ask *ask, const struct ways *s, int victim,
                      enum worth of, const struct wr_now *now, struct wr_pair *fresh) {
     const struct wr_pair seen = s->seen[victim];
-    if (of == IDLE || of == BUSY) raise_dropped_at(ask->place.shard, now, seen.word);
+    if (of == IDLE || of == BUSY || of == UNREPORTED) raise_dropped_at(ask->place.shard, now, seen.word);
     *fresh = (struct wr_pair){ask->place.fingerprint | WR_STATE_FRESH, new_nonce(w)};
     if (!wr_u128_cas(s->way[victim], seen, *fresh)) return false; // L1
 #if !defined(__x86_64__)
     atomic_thread_fence(memory_order_seq_cst); // F1
 #endif
     count_drop(w, of, seen, now);
+    if (of == BUSY || of == UNREPORTED) wr_synced_dropped(w, s->way[victim], seen);
     return true;
 }
 
@@ -181,6 +186,9 @@ static int activate(struct weir *w, const struct wr_ask *ask, const struct ways 
                     struct wr_pair fresh, struct weir_answer *answer) {
     struct wr_now now;
     const int64_t level = absent_level(w, ask, true, &now);
+    struct wr_synced *synced = wr_synced_of(w);
+    if (WR_UNLIKELY(synced != NULL))
+        return wr_synced_activate(w, synced, ask, s->way[f], fresh, &now, level, answer);
     const struct wr_verdict v = wr_judge(w, ask, &now, level);
     if (v.after == level)
         return wr_answer(w, ask, &now, &v, now.unlimited, answer);

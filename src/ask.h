@@ -92,7 +92,7 @@ int wr_answer(struct weir *w, const struct wr_ask *ask, const struct wr_now *now
 int wr_decide(struct weir *w, const struct wr_ask *ask, struct weir_answer *answer);
 
 // Drops the key's bucket.
-void wr_reset(const struct wr_place *place);
+void wr_reset(struct weir *w, const struct wr_place *place);
 
 // The rest of the protocol: the key has no LIVE way. A result, or what to do:
 #define WR_AGAIN 1000        // start again

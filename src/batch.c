@@ -7,6 +7,7 @@
 #include "call.h"
 #include "hash.h"
 #include "live.h"
+#include "side.h"
 
 #define CHUNK 32
 
@@ -33,14 +34,16 @@ static bool is_plain(const struct weir *w, const struct weir_ask *ask,
 }
 
 // A plain take at the chunk's reading. WR_AGAIN where the case is not ordinary.
-static int take_shared(struct weir *w, const struct wr_place *place, const struct weir_ask *ask,
+static int take_shared(struct weir *w, struct wr_synced *s, const struct wr_place *place, const struct weir_ask *ask,
                        const struct wr_now *now, struct weir_answer *answer) {
     struct wr_pair seen;
     struct wr_verdict v;
     const uint64_t units = wr_cost_units_plain(&w->scale, ask->cost);
     struct wr_pair *way = wr_find_live(place, &seen);
     if (WR_UNLIKELY(way == NULL)) return WR_AGAIN;
-    const int result = wr_take_live(w, way, seen, now, units, ask->cost, &v);
+    const int result = WR_LIKELY(s == NULL)
+                           ? wr_take_live(w, way, seen, now, units, ask->cost, &v)
+                           : wr_take_live_synced(w, s, way, seen, now, units, ask->cost, &v);
     if (WR_UNLIKELY(result == WR_AGAIN)) return WR_AGAIN;
     if (answer == NULL) {
         wr_count_take(w, ask->key, result, ask->cost);
@@ -56,6 +59,7 @@ static int do_chunk(struct weir *w, const struct weir_ask *asks, size_t count, i
                     struct weir_answer *answers, const struct steps *steps) {
     struct wr_place places[CHUNK];
     struct wr_now now = {0};
+    struct wr_synced *s = wr_synced_of(w);
     int first = WEIR_GRANTED;
     for (size_t i = 0; i < count; i++)
         places[i] = wr_place_of(&w->geometry, wr_hash(w, ask_at(asks, i, steps->ask_bytes)->key));
@@ -65,7 +69,7 @@ static int do_chunk(struct weir *w, const struct weir_ask *asks, size_t count, i
         struct weir_answer *answer = wr_answer_at(answers, i, steps->answer_bytes);
         int result = WR_AGAIN;
         if (WR_LIKELY(shared && is_plain(w, ask, answer, steps)))
-            result = take_shared(w, &places[i], ask, &now, answer);
+            result = take_shared(w, s, &places[i], ask, &now, answer);
         if (WR_UNLIKELY(result == WR_AGAIN)) {
             result = weir_do(w, ask, answer);
             // It read the clock: what follows is not judged at an earlier reading.

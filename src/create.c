@@ -1,5 +1,5 @@
 // Making and freeing a limiter: options checked in words, one region, one small handle.
-// R1 is defined in weir.c.
+// R1 is defined in weir.c, R3 is defined in synced.c.
 #include <inttypes.h>
 #include <string.h>
 #include <sys/random.h>
@@ -152,7 +152,8 @@ int weir_create(struct weir **limiter, const struct weir_options *options,
     w->full_policy = options->full_policy;
     w->dry_run = options->dry_run;
     w->not_plain = w->dry_run || source.kind == WEIR_CLOCK_CALLER;
-    w->cost_max_plain = w->not_plain ? 0 : scale.cost_max;
+    atomic_store_explicit(&w->cost_max_plain, w->not_plain ? 0 : scale.cost_max, // R3
+                          memory_order_relaxed);                                 // R3
     w->two_us_units = (uint64_t)((wr_u128)2000 * scale.max_per_ns >> scale.shift);
     copy_name(w, options->name);
     *limiter = w;
@@ -162,6 +163,7 @@ int weir_create(struct weir **limiter, const struct weir_options *options,
 void weir_destroy(struct weir *limiter) {
     if (limiter == NULL) return;
     const struct weir_allocator allocator = limiter->allocator;
+    wr_synced_free(limiter);
     allocator.unmap(allocator.context, limiter->region, limiter->region->region_bytes);
     allocator.unmap(allocator.context, limiter, sizeof *limiter);
 }

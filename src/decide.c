@@ -50,7 +50,7 @@
 //
 // Checked by tests/model/slot.pml (each part is needed: the model fails without it), and by
 // tests/stress_take.c.
-#include "ask.h"
+#include "side.h"
 
 int wr_decide(struct weir *w, const struct wr_ask *ask, struct weir_answer *answer) {
     bool fenced = w->source.kind == WEIR_CLOCK_CALLER; // a reading that does not get later
@@ -74,6 +74,13 @@ int wr_decide(struct weir *w, const struct wr_ask *ask, struct weir_answer *answ
             fenced = true;
             continue;
         }
+        struct wr_synced *synced = ask->kind == WEIR_PEEK ? NULL : wr_synced_of(w);
+        if (WR_UNLIKELY(synced != NULL)) {
+            const int result =
+                wr_synced_decide(w, synced, ask, way, seen, &now, level, &v, answer);
+            if (result == WR_AGAIN) continue;
+            return result;
+        }
         if (v.after == level || ask->kind == WEIR_PEEK)
             return wr_answer(w, ask, &now, &v, now.unlimited, answer);
         const struct wr_pair next = {seen.tag, now.v - (uint64_t)v.after};
@@ -83,10 +90,11 @@ int wr_decide(struct weir *w, const struct wr_ask *ask, struct weir_answer *answ
     }
 }
 
-void wr_reset(const struct wr_place *place) {
+void wr_reset(struct weir *w, const struct wr_place *place) {
     struct wr_pair seen;
     struct wr_pair *way;
     do {
         way = wr_find_live(place, &seen);
     } while (way != NULL && !wr_u128_cas(way, seen, (struct wr_pair){0, 0})); // L4
+    if (way != NULL) wr_synced_dropped(w, way, seen);
 }

@@ -3,6 +3,8 @@
 
 #include "table.h"
 
+struct wr_synced;
+
 struct weir {
     // What a decision reads, in its first lines.
     struct wr_geometry geometry;
@@ -14,13 +16,19 @@ struct weir {
     enum weir_full_policy full_policy;
     bool dry_run;
     bool not_plain;          // a caller's clock or a dry run: weir_take goes the whole way
-    uint64_t cost_max_plain; // what weir_take may try the short way: 0 if not_plain, else cost_max
+    _Atomic uint64_t cost_max_plain; // what weir_take may try the short way: 0 if not_plain or
+                                     //   synced, else cost_max
     uint64_t two_us_units;   // what max_rate makes in 2 us: a refusal as close is looked at again
+    _Atomic(struct wr_synced *) synced; // NULL: under no sync
     // The rest.
+    struct wr_synced *synced_memory;    // of this and of earlier attaches
     struct wr_region *region;
     struct weir_allocator allocator;
     char name[64];
 };
+
+// Frees what attaches to syncs took.
+void wr_synced_free(struct weir *w);
 
 // A caller's reading, since the first one. (R1 is defined in weir.c.)
 static inline int64_t wr_caller_time(struct weir *w, int64_t now_ns) {

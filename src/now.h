@@ -90,6 +90,7 @@ static inline bool wr_now_try(struct wr_versions *versions, const struct wr_time
         .per_ns = c.per_ns,
         .ramp = (int64_t)wr_ramp(c.burst, c.ramp0, units),
         .burst = (int64_t)c.burst,
+        .ns = instant.ns,
         .unlimited = false, // such a version is never ready
     };
     return true;

@@ -3,16 +3,19 @@
 // A key that has a bucket, a limit that has not just changed, weight 1, no dry run: scan, clock,
 // judge, compare-and-swap, count (live.h). Whatever is not so goes the whole way (decide.c), and
 // hashes the key again there: passing what is known on would cost the ordinary case its registers.
+// A synced limiter (cost_max_plain is 0) has a short way of its own. R3 is defined in synced.c.
 #include "call.h"
 #include "hash.h"
 #include "live.h"
+#include "side.h"
 
 // WEIR_GRANTED or WEIR_DENIED; WR_AGAIN where the case is not ordinary.
 static inline __attribute__((always_inline)) int take_fast(struct weir *w, struct weir_key key,
                                                            uint64_t cost, struct wr_now *now,
                                                            struct wr_verdict *v) {
     // A caller's clock, a dry run, a cost that cannot fit whatever the burst.
-    if (WR_UNLIKELY(cost > w->cost_max_plain)) return WR_AGAIN;
+    const uint64_t most = atomic_load_explicit(&w->cost_max_plain, memory_order_relaxed); // R3
+    if (WR_UNLIKELY(cost > most)) return WR_AGAIN;
     const struct wr_place place = wr_place_of(&w->geometry, wr_hash(w, key));
     struct wr_pair seen;
     struct wr_pair *way = wr_find_live(&place, &seen);
@@ -20,6 +23,48 @@ static inline __attribute__((always_inline)) int take_fast(struct weir *w, struc
     if (WR_UNLIKELY(!wr_now_try(w->versions, &w->source, w->scale.shift, 0, false, now)))
         return WR_AGAIN;
     return wr_take_live(w, way, seen, now, cost * w->scale.unit_tokens, cost, v);
+}
+
+// The same for a synced limiter.
+static inline __attribute__((always_inline)) int take_fast_synced(
+    struct weir *w, struct wr_synced *s, struct weir_key key, uint64_t cost, struct wr_now *now,
+    struct wr_verdict *v) {
+    if (WR_UNLIKELY(w->not_plain || cost > w->scale.cost_max)) return WR_AGAIN;
+    const struct wr_place place = wr_place_of(&w->geometry, wr_hash(w, key));
+    struct wr_pair seen;
+    struct wr_pair *way = wr_find_live(&place, &seen);
+    if (WR_UNLIKELY(way == NULL)) return WR_AGAIN;
+    if (WR_UNLIKELY(!wr_now_try(w->versions, &w->source, w->scale.shift, 0, false, now)))
+        return WR_AGAIN;
+    return wr_take_live_synced(w, s, way, seen, now, cost * w->scale.unit_tokens, cost, v);
+}
+
+// What the short way left: a synced limiter's own short way, or the whole way.
+static int take_rest(struct weir *w, struct weir_key key, uint64_t cost)
+    __attribute__((noinline));
+static int take_rest(struct weir *w, struct weir_key key, uint64_t cost) {
+    struct wr_synced *s = wr_synced_of(w);
+    if (s == NULL) return wr_ask_plain(w, WEIR_TAKE, key, cost, NULL);
+    struct wr_now now;
+    struct wr_verdict v;
+    const int result = take_fast_synced(w, s, key, cost, &now, &v);
+    if (WR_UNLIKELY(result == WR_AGAIN)) return wr_ask_plain(w, WEIR_TAKE, key, cost, NULL);
+    wr_count_take(w, key, result, cost);
+    return result;
+}
+
+// The same with an answer.
+static int take_rest_answered(struct weir *w, struct weir_key key, uint64_t cost,
+                              struct weir_answer *answer) {
+    struct wr_synced *s = wr_synced_of(w);
+    struct wr_now now;
+    struct wr_verdict v;
+    if (s == NULL || answer->size != sizeof *answer ||
+        take_fast_synced(w, s, key, cost, &now, &v) == WR_AGAIN)
+        return wr_ask_plain(w, WEIR_TAKE, key, cost, answer);
+    const struct wr_ask ask = {
+        .key = key, .cost = cost, .units = cost * w->scale.unit_tokens, .kind = WEIR_TAKE};
+    return wr_answer(w, &ask, &now, &v, false, answer);
 }
 
 static int take_answered(struct weir *w, struct weir_key key, uint64_t cost,
@@ -30,7 +75,7 @@ static int take_answered(struct weir *w, struct weir_key key, uint64_t cost,
     struct wr_verdict v;
     if (WR_UNLIKELY(answer->size != sizeof *answer) ||
         WR_UNLIKELY(take_fast(w, key, cost, &now, &v) == WR_AGAIN))
-        return wr_ask_plain(w, WEIR_TAKE, key, cost, answer);
+        return take_rest_answered(w, key, cost, answer);
     const struct wr_ask ask = {
         .key = key, .cost = cost, .units = cost * w->scale.unit_tokens, .kind = WEIR_TAKE};
     return wr_answer(w, &ask, &now, &v, false, answer);
@@ -42,7 +87,7 @@ int weir_take(struct weir *limiter, struct weir_key key, uint64_t cost,
     struct wr_now now;
     struct wr_verdict v;
     const int result = take_fast(limiter, key, cost, &now, &v);
-    if (WR_UNLIKELY(result == WR_AGAIN)) return wr_ask_plain(limiter, WEIR_TAKE, key, cost, NULL);
+    if (WR_UNLIKELY(result == WR_AGAIN)) return take_rest(limiter, key, cost);
     wr_count_take(limiter, key, result, cost);
     return result;
 }

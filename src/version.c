@@ -141,6 +141,7 @@ struct wr_now wr_now_read_slow(struct wr_versions *versions, const struct wr_tim
         .per_ns = f.c.per_ns,
         .ramp = (int64_t)p.ramp,
         .burst = (int64_t)f.c.burst,
+        .ns = f.instant.ns,
         .unlimited = f.c.unlimited != 0,
         .early = elapsed < 0,
     };

@@ -55,6 +55,7 @@ struct wr_now {
     uint64_t per_ns; // M
     int64_t ramp;    // effective burst, units: min(burst, what a change of limit has let it reach)
     int64_t burst;   // units
+    int64_t ns;      // of the reading, since the epoch
     bool unlimited;
     bool early;      // the reading is before the start of the limit in force: see wr_early_wait_ns
 };

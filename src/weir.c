@@ -85,7 +85,7 @@ int weir_reserve(struct weir *limiter, struct weir_key key, uint64_t cost, uint6
 
 int weir_reset(struct weir *limiter, struct weir_key key) {
     const struct wr_place place = wr_place_of(&limiter->geometry, wr_hash(limiter, key));
-    wr_reset(&place);
+    wr_reset(limiter, &place);
     return WEIR_GRANTED;
 }
 
@@ -124,7 +124,7 @@ int weir_do(struct weir *limiter, const struct weir_ask *ask, struct weir_answer
     const int result = wr_ask_init(limiter, ask, &checked);
     if (result != WEIR_GRANTED) return result;
     if (ask->kind == WEIR_RESET) {
-        wr_reset(&checked.place);
+        wr_reset(limiter, &checked.place);
         if (answer == NULL) return WEIR_GRANTED;
         checked.kind = WEIR_PEEK; // of cost 0, for the answer
         checked.cost = 0;
