@@ -112,13 +112,11 @@ static inline bool wr_is_close(const struct weir *w, const struct wr_now *now,
 void wr_count_refusal(struct weir *w, struct weir_key key, int result);
 
 static inline void wr_count(struct weir *w, enum wr_counter_id id, uint64_t n) {
-    const uint32_t line = wr_thread_line();
-    wr_add(&w->counts[line].counters[id], line < WR_THREAD_OWN, n);
+    (void)wr_add_own(w->counts, id, n);
 }
 
 // Counts a refusal, and now and then whose it was.
 static inline void wr_count_refused(struct weir *w, enum wr_counter_id id, struct weir_key key) {
-    const uint32_t line = wr_thread_line();
-    const uint64_t before = wr_add(&w->counts[line].counters[id], line < WR_THREAD_OWN, 1);
+    const uint64_t before = wr_add_own(w->counts, id, 1);
     if (WR_UNLIKELY(wr_top_samples(before))) wr_top_note(w, key, before);
 }

@@ -33,33 +33,46 @@ static bool is_plain(const struct weir *w, const struct weir_ask *ask,
            ask->size == steps->ask_bytes && (answer == NULL || answer->size == sizeof *answer);
 }
 
+// What a chunk's grants add to the counters, added once.
+struct tally {
+    uint64_t granted;
+    uint64_t more_tokens; // beyond one a grant
+};
+
 // A plain take at the chunk's reading. WR_AGAIN where the case is not ordinary.
-static int take_shared(struct weir *w, struct wr_synced *s, const struct wr_place *place, const struct weir_ask *ask,
-                       const struct wr_now *now, struct weir_answer *answer) {
+static inline __attribute__((always_inline)) int take_shared(
+    struct weir *w, struct wr_synced *s, const struct wr_place *place, const struct weir_ask *ask,
+    const struct wr_now *now, struct weir_answer *answer, struct tally *tally) {
     struct wr_pair seen;
     struct wr_verdict v;
     const uint64_t units = wr_cost_units_plain(&w->scale, ask->cost);
-    struct wr_pair *way = wr_find_live(place, &seen);
+    struct wr_pair *way = wr_find_fast(place, s == NULL, &seen);
     if (WR_UNLIKELY(way == NULL)) return WR_AGAIN;
-    const int result = WR_LIKELY(s == NULL)
+    const int result = s == NULL
                            ? wr_take_live(w, way, seen, now, units, ask->cost, &v)
                            : wr_take_live_synced(w, s, way, seen, now, units, ask->cost, &v);
     if (WR_UNLIKELY(result == WR_AGAIN)) return WR_AGAIN;
-    if (answer == NULL) {
-        wr_count_take(w, ask->key, result, ask->cost);
-        return result;
+    if (answer != NULL) {
+        const struct wr_ask full = {
+            .key = ask->key, .cost = ask->cost, .units = units, .kind = WEIR_TAKE};
+        return wr_answer(w, &full, now, &v, false, answer);
     }
-    const struct wr_ask full = {
-        .key = ask->key, .cost = ask->cost, .units = units, .kind = WEIR_TAKE};
-    return wr_answer(w, &full, now, &v, false, answer);
+    if (result == WEIR_GRANTED) {
+        tally->granted++;
+        tally->more_tokens += ask->cost - 1;
+    } else {
+        wr_count_refused(w, WR_denied, ask->key);
+    }
+    return result;
 }
 
 // Up to CHUNK asks: all lines on their way before the first is looked at.
-static int do_chunk(struct weir *w, const struct weir_ask *asks, size_t count, int *results,
-                    struct weir_answer *answers, const struct steps *steps) {
+static inline __attribute__((always_inline)) int do_chunk(
+    struct weir *w, struct wr_synced *s, const struct weir_ask *asks, size_t count, int *results,
+    struct weir_answer *answers, const struct steps *steps) {
     struct wr_place places[CHUNK];
     struct wr_now now = {0};
-    struct wr_synced *s = wr_synced_of(w);
+    struct tally tally = {0, 0};
     int first = WEIR_GRANTED;
     for (size_t i = 0; i < count; i++)
         places[i] = wr_place_of(&w->geometry, wr_hash(w, ask_at(asks, i, steps->ask_bytes)->key));
@@ -69,7 +82,7 @@ static int do_chunk(struct weir *w, const struct weir_ask *asks, size_t count, i
         struct weir_answer *answer = wr_answer_at(answers, i, steps->answer_bytes);
         int result = WR_AGAIN;
         if (WR_LIKELY(shared && is_plain(w, ask, answer, steps)))
-            result = take_shared(w, s, &places[i], ask, &now, answer);
+            result = take_shared(w, s, &places[i], ask, &now, answer, &tally);
         if (WR_UNLIKELY(result == WR_AGAIN)) {
             result = weir_do(w, ask, answer);
             // It read the clock: what follows is not judged at an earlier reading.
@@ -78,7 +91,23 @@ static int do_chunk(struct weir *w, const struct weir_ask *asks, size_t count, i
         results[i] = result;
         first = note(first, result);
     }
+    if (tally.granted != 0) wr_count(w, WR_granted, tally.granted);
+    if (tally.more_tokens != 0) wr_count(w, WR_tokens, tally.more_tokens);
     return first;
+}
+
+static int do_chunk_plain(struct weir *w, const struct weir_ask *asks, size_t count, int *results,
+                          struct weir_answer *answers, const struct steps *steps) {
+    return do_chunk(w, NULL, asks, count, results, answers, steps);
+}
+
+static int do_chunk_synced(struct weir *w, struct wr_synced *s, const struct weir_ask *asks,
+                           size_t count, int *results, struct weir_answer *answers,
+                           const struct steps *steps) __attribute__((noinline));
+static int do_chunk_synced(struct weir *w, struct wr_synced *s, const struct weir_ask *asks,
+                           size_t count, int *results, struct weir_answer *answers,
+                           const struct steps *steps) {
+    return do_chunk(w, s, asks, count, results, answers, steps);
 }
 
 int weir_do_batch(struct weir *limiter, const struct weir_ask *asks, size_t count, int *results,
@@ -91,9 +120,13 @@ int weir_do_batch(struct weir *limiter, const struct weir_ask *asks, size_t coun
     int first = WEIR_GRANTED;
     for (size_t done = 0; done < count; done += CHUNK) {
         const size_t some = count - done < CHUNK ? count - done : CHUNK;
-        first = note(first, do_chunk(limiter, ask_at(asks, done, steps.ask_bytes), some,
-                                     results + done,
-                                     wr_answer_at(answers, done, steps.answer_bytes), &steps));
+        const struct weir_ask *next = ask_at(asks, done, steps.ask_bytes);
+        struct weir_answer *answer = wr_answer_at(answers, done, steps.answer_bytes);
+        struct wr_synced *s = wr_synced_of(limiter);
+        first = note(first, WR_LIKELY(s == NULL)
+                                ? do_chunk_plain(limiter, next, some, results + done, answer, &steps)
+                                : do_chunk_synced(limiter, s, next, some, results + done, answer,
+                                                  &steps));
     }
     return first;
 }

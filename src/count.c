@@ -22,3 +22,8 @@ void wr_counts_sum(const struct wr_counts *counts, struct weir_stats *stats) {
     }
     stats->tokens += stats->granted;
 }
+
+uint64_t wr_add_shared(struct wr_count_line *lines, enum wr_counter_id id, uint64_t n) {
+    const uint32_t line = wr_thread_line();
+    return wr_add(&lines[line].counters[id], line < WR_THREAD_OWN, n);
+}

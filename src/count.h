@@ -49,6 +49,17 @@ static inline uint64_t wr_add(_Atomic uint64_t *counter, bool exclusive, uint64_
     return atomic_fetch_add_explicit(counter, n, memory_order_relaxed); // R2
 }
 
+// The same where the thread has no line yet, or none of its own. Out of the way of those that have.
+uint64_t wr_add_shared(struct wr_count_line *lines, enum wr_counter_id id, uint64_t n)
+    __attribute__((noinline, cold));
+
+// Adds to a counter of the calling thread's line and returns what it was.
+static inline uint64_t wr_add_own(struct wr_count_line *lines, enum wr_counter_id id, uint64_t n) {
+    const uint32_t line = wr_thread_line_plus_one - 1; // 2^32 - 1 where there is none yet
+    if (WR_THREAD_LIKELY(line < WR_THREAD_OWN)) return wr_add(&lines[line].counters[id], true, n);
+    return wr_add_shared(lines, id, n);
+}
+
 static inline unsigned wr_wait_bucket(uint64_t ns) {
     if (ns <= UINT64_C(1) << WR_WAIT_SHIFT) return 0;
     const unsigned bits = 64 - (unsigned)__builtin_clzll(ns - 1);

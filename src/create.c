@@ -151,9 +151,10 @@ int weir_create(struct weir **limiter, const struct weir_options *options,
     w->source = source;
     w->full_policy = options->full_policy;
     w->dry_run = options->dry_run;
-    w->not_plain = w->dry_run || source.kind == WEIR_CLOCK_CALLER;
+    w->not_plain = w->dry_run || source.kind == WEIR_CLOCK_CALLER || !wr_u128_is_cheap();
     atomic_store_explicit(&w->cost_max_plain, w->not_plain ? 0 : scale.cost_max, // R3
                           memory_order_relaxed);                                 // R3
+    w->relic_level = -(int64_t)scale.horizon_units;
     w->two_us_units = (uint64_t)((wr_u128)2000 * scale.max_per_ns >> scale.shift);
     copy_name(w, options->name);
     *limiter = w;

@@ -18,6 +18,7 @@ struct weir {
     bool not_plain;          // a caller's clock or a dry run: weir_take goes the whole way
     _Atomic uint64_t cost_max_plain; // what weir_take may try the short way: 0 if not_plain or
                                      //   synced, else cost_max
+    int64_t relic_level;     // -horizon
     uint64_t two_us_units;   // what max_rate makes in 2 us: a refusal as close is looked at again
     _Atomic(struct wr_synced *) synced; // NULL: under no sync
     // The rest.

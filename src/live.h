@@ -2,16 +2,49 @@
 //
 // Whatever is not ordinary - a relic, cost 0, a cost above the burst, a refusal too close to be sure
 // of, a lost CAS - leaves no trace and returns WR_AGAIN: the caller goes the whole way (decide.c, where
-// the argument is; L1 is defined in decide.c).
+// the argument is; L1 and L3 are defined in decide.c).
 #pragma once
 
 #include "ask.h"
+
+#if defined(WR_U128_VECTOR)
+
+// wr_find_live where a slot is read whole by one instruction: weir.not_plain is set where it is not. Under
+// no sync a tag is its fingerprint and state, and nothing else (exact).
+static inline __attribute__((always_inline)) struct wr_pair *wr_find_whole(
+    struct wr_line_of_slots *line, uint64_t live, bool exact, struct wr_pair *seen) {
+#pragma GCC unroll 4
+    for (unsigned i = 0; i < WR_LINE_WAYS; i++) {
+        *seen = wr_u128_load_vector(&line->slots[i]); // L3
+        if ((exact ? seen->tag : seen->tag & WR_KEY_STATE_MASK) == live) return &line->slots[i];
+    }
+    return NULL;
+}
+
+static inline __attribute__((always_inline)) struct wr_pair *wr_find_fast(
+    const struct wr_place *place, bool exact, struct wr_pair *seen) {
+    const uint64_t live = place->fingerprint | WR_STATE_LIVE;
+    struct wr_pair *way = wr_find_whole(place->line[0], live, exact, seen);
+    if (way == NULL) way = wr_find_whole(place->line[1], live, exact, seen);
+    if (exact) seen->tag = live;
+    return way;
+}
+
+#else
+
+static inline struct wr_pair *wr_find_fast(const struct wr_place *place, bool exact,
+                                           struct wr_pair *seen) {
+    (void)exact;
+    return wr_find_live(place, seen);
+}
+
+#endif
 
 static inline __attribute__((always_inline)) int wr_take_live(
     const struct weir *w, struct wr_pair *way, struct wr_pair seen, const struct wr_now *now,
     uint64_t units, uint64_t cost, struct wr_verdict *v) {
     const int64_t uncapped = (int64_t)(now->v - seen.word);
-    if (WR_UNLIKELY(uncapped < -(int64_t)w->scale.horizon_units)) return WR_AGAIN;
+    if (WR_UNLIKELY(uncapped < w->relic_level)) return WR_AGAIN;
     if (WR_UNLIKELY(units - 1 >= (uint64_t)now->burst)) return WR_AGAIN;
     const int64_t level = wr_min_i64(uncapped, now->ramp);
     const int64_t after = level - (int64_t)units;
@@ -30,9 +63,6 @@ static inline void wr_count_take(struct weir *w, struct weir_key key, int result
         wr_count_refused(w, WR_denied, key);
         return;
     }
-    const uint32_t line = wr_thread_line();
-    struct wr_count_line *counts = &w->counts[line];
-    const bool own = line < WR_THREAD_OWN;
-    wr_add(&counts->counters[WR_granted], own, 1);
-    if (WR_UNLIKELY(cost != 1)) wr_add(&counts->counters[WR_tokens], own, cost - 1);
+    wr_count(w, WR_granted, 1);
+    if (WR_UNLIKELY(cost != 1)) wr_count(w, WR_tokens, cost - 1);
 }

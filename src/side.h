@@ -1,13 +1,14 @@
 // What lies beside a synced limiter's slots, and the part of it that the ordinary decision runs.
 //
 //   slot   the tag of a LIVE slot has room that the table does not use: whether the key's name was handed
-//          over, whether its charge multiplier is 1 (PLAIN), and how many tokens were granted and not
-//          yet frozen by the sync thread. So a grant is counted by the very compare-and-swap that
-//          makes it: none is lost or counted for another key, and it costs nothing. A PLAIN key's
-//          grants read nothing of its side: over a million keys that second line was 90 ns.
+//          over, whether its charge multiplier is 1 (a plain key) and from which count on its early
+//          threshold must be looked at, and how many tokens were granted and not yet frozen by the sync
+//          thread. So a grant is counted by the very compare-and-swap that makes it: none is lost or
+//          counted for another key, and it costs nothing. The grants of a plain key read
+//          nothing of its side: over a million keys that second line is another miss.
 //   side   32 bytes a slot: the charge multiplier m and the early threshold, which the sync thread writes;
 //          denials, the time of the first grant, and the rare grants that the tag has no room for
-//          (weights, costs of half a million tokens), which decisions write
+//          (weights, costs beyond 2^18 tokens), which decisions write
 //   marks  two bits a line of slots: touched since the last scan; urgent
 // The argument, and the tags, are in synced.c: P1, P2, R1, R2 and S1 are defined in synced.c.
 #pragma once
@@ -17,13 +18,13 @@
 
 #define WR_NAMED (UINT64_C(1) << 42)
 #define WR_SPILLED (UINT64_C(1) << 43) // the side's granted_units has something of this key
-#define WR_PLAIN (UINT64_C(1) << 44)   // m is 1, and early_tokens is WR_PLAIN_EARLY or more
-#define WR_PLAIN_EARLY 4
-#define WR_COUNT_SHIFT 45
-#define WR_COUNT_MAX ((UINT64_C(1) << 19) - 1)
-#define WR_COUNT_FULL (UINT64_C(1) << 18) // a key that counts so far is urgent, before there is no room
+#define WR_PLAIN_SHIFT 44              // two bits: how plain the key is, see wr_plain_of
+#define WR_PLAIN_MASK (UINT64_C(3) << WR_PLAIN_SHIFT)
+#define WR_COUNT_SHIFT 46
+#define WR_COUNT_MAX ((UINT64_C(1) << 18) - 1)
+#define WR_COUNT_FULL (UINT64_C(1) << 17) // a key that counts so far is urgent, before there is no room
 #define WR_UNREPORTED_MASK (WR_SPILLED | WR_COUNT_MAX << WR_COUNT_SHIFT)
-#define WR_SYNC_BITS (WR_NAMED | WR_PLAIN | WR_UNREPORTED_MASK)
+#define WR_SYNC_BITS (WR_NAMED | WR_PLAIN_MASK | WR_UNREPORTED_MASK)
 
 // struct wr_node_side, as decisions and the sync thread share it.
 struct wr_side {
@@ -95,12 +96,28 @@ static inline struct wr_side *wr_side_of(const struct weir *w, const struct wr_s
     return (struct wr_side *)(void *)(s->sides + 2 * offset);
 }
 
-static inline bool wr_side_is_plain(const struct wr_node_side *side) {
-    return side->m_q16 == WR_NODE_M_ONE && side->early_tokens >= WR_PLAIN_EARLY;
+// The count from which on a plain key's early threshold is looked at: 4, 128, or never before FULL.
+static inline uint64_t wr_plain_checks_at(uint64_t plain) {
+    return plain == 1 ? 4 : plain == 2 ? 128 : WR_COUNT_FULL;
 }
 
-static inline int64_t wr_now_us(const struct wr_synced *s, const struct wr_now *now) {
-    return (int64_t)(((uint64_t)now->ns + s->epoch_ns) / 1000);
+// How plain a key with this side is: 0 where m is not 1, or its name not handed over.
+static inline uint64_t wr_plain_of(uint64_t tag, const struct wr_node_side *side) {
+    if ((tag & WR_NAMED) == 0 || side->m_q16 != WR_NODE_M_ONE) return 0;
+    for (uint64_t plain = 3; plain > 0; plain--)
+        if (wr_min_u64(side->early_tokens, 2 * WR_COUNT_FULL) >= 2 * wr_plain_checks_at(plain))
+            return plain;
+    return 0;
+}
+
+// The tag of a slot whose side will be `side`.
+static inline uint64_t wr_tag_plain(uint64_t tag, const struct wr_node_side *side) {
+    return (tag & ~WR_PLAIN_MASK) | wr_plain_of(tag, side) << WR_PLAIN_SHIFT;
+}
+
+// us of the monotonic clock from a reading of the limiter's.
+static inline int64_t wr_now_us(const struct wr_synced *s, int64_t ns) {
+    return (int64_t)(((uint64_t)ns + s->epoch_ns) / 1000);
 }
 
 static inline void wr_mark(_Atomic uint64_t *marks, uint64_t slot) {
@@ -157,52 +174,42 @@ static inline int64_t wr_side_charge(const struct wr_synced *s, uint64_t units, 
     return wr_max_i64((int64_t)units, wr_node_charge(&s->charging, units, m_q16, level));
 }
 
-// Does a count that has come to `count` make a PLAIN key urgent? Looked at when it comes to a power of
-// two, so a threshold that lies before the next one counts as reached: early, never late.
-static inline bool wr_plain_urgent(const struct wr_side *side, uint64_t before, uint64_t count) {
-    if (WR_LIKELY((before ^ count) <= before || count < 2)) return false;
-    const unsigned top = 63 - (unsigned)__builtin_clzll(count);
-    return UINT64_C(2) << top > wr_side_early(side);
-}
+// The level that a grant leaves of a key that is not plain; INT64_MIN: not the ordinary case.
+int64_t wr_synced_left(const struct weir *w, const struct wr_synced *s, const struct wr_pair *way,
+                       uint64_t tag, int64_t now_ns, uint64_t units, int64_t level)
+    __attribute__((noinline));
+// What a count asks for that has reached another power of two, or whose key is not plain: the time of
+// the first grant, and marks.
+void wr_synced_counted(const struct weir *w, struct wr_synced *s, const struct wr_pair *way,
+                       uint64_t tag, uint64_t cost, int64_t now_ns) __attribute__((noinline));
 
-// wr_take_live of a synced limiter (live.h): a key that is named, known and not closed.
+// wr_take_live of a synced limiter (live.h). What it does for a plain key between powers of two is all
+// that a million keys pay: the fewer instructions after the slot's miss, the sooner the next one's.
 static inline __attribute__((always_inline)) int wr_take_live_synced(
     const struct weir *w, struct wr_synced *s, struct wr_pair *way, struct wr_pair seen,
     const struct wr_now *now, uint64_t units, uint64_t cost, struct wr_verdict *v) {
-    struct wr_side *side = wr_side_of(w, s, way);
-    const bool plain = (seen.tag & WR_PLAIN) != 0;
-    const uint32_t m_q16 =
-        plain ? WR_NODE_M_ONE : atomic_load_explicit(&side->m_q16, memory_order_relaxed); // R1
-    const uint64_t count = seen.tag >> WR_COUNT_SHIFT;
-    if (WR_UNLIKELY((seen.tag & WR_NAMED) == 0 || m_q16 - 1 >= WR_NODE_M_CLOSED - 1)) return WR_AGAIN;
-    if (WR_UNLIKELY(cost > WR_COUNT_MAX - count)) return WR_AGAIN;
     const int64_t uncapped = (int64_t)(now->v - seen.word);
-    if (WR_UNLIKELY(uncapped < -(int64_t)w->scale.horizon_units)) return WR_AGAIN;
+    if (WR_UNLIKELY(uncapped < w->relic_level)) return WR_AGAIN;
     if (WR_UNLIKELY(units - 1 >= (uint64_t)now->burst)) return WR_AGAIN;
     const int64_t level = wr_min_i64(uncapped, now->ramp);
-    const int64_t after = level - (int64_t)units;
-    if (after < 0) {
+    int64_t left = level - (int64_t)units;
+    if (left < 0) {
         *v = (struct wr_verdict){WEIR_DENIED, level, 0, (int64_t)units};
-        if (WR_UNLIKELY((uint64_t)-after <= w->two_us_units)) return WR_AGAIN;
+        if (WR_UNLIKELY((uint64_t)-left <= w->two_us_units)) return WR_AGAIN;
         wr_side_deny(w, s, way, now, cost);
         return WEIR_DENIED;
     }
-    if (WR_UNLIKELY(!plain && count == 0)) {
-        const struct wr_node_side copy = wr_side_read(side);
-        if (wr_node_is_cold(&s->rules, &copy, wr_now_us(s, now))) return WR_AGAIN;
+    if (WR_UNLIKELY((seen.tag & WR_PLAIN_MASK) == 0)) {
+        left = wr_synced_left(w, s, way, seen.tag, now->ns, units, level);
+        if (left == INT64_MIN) return WR_AGAIN;
     }
-    const int64_t left = level - wr_side_charge(s, units, m_q16, level);
+    const uint64_t count = seen.tag >> WR_COUNT_SHIFT;
+    const uint64_t counted = count + cost;
+    if (WR_UNLIKELY(counted > WR_COUNT_MAX)) return WR_AGAIN;
     *v = (struct wr_verdict){WEIR_GRANTED, left, cost, 0};
     const struct wr_pair next = {seen.tag + (cost << WR_COUNT_SHIFT), now->v - (uint64_t)left};
     if (WR_UNLIKELY(!wr_u128_cas(way, seen, next))) return WR_AGAIN; // S1
-    bool urgent = wr_plain_urgent(side, count, count + cost);
-    if (!plain) {
-        const uint64_t early = wr_side_early(side);
-        urgent = count < early && count + cost >= early;
-    }
-    if (count == 0) // behind the CAS, which would wait for it
-        atomic_store_explicit(&side->first_us, wr_now_us(s, now), memory_order_relaxed); // R1
-    if (WR_UNLIKELY(urgent)) wr_mark_urgent(s, wr_slot_of(w, way));
-    else if (count == 0) wr_mark(s->touched, wr_slot_of(w, way));
+    if (WR_UNLIKELY((count ^ counted) > count || (seen.tag & WR_PLAIN_MASK) == 0))
+        wr_synced_counted(w, s, way, seen.tag, cost, now->ns);
     return WEIR_GRANTED;
 }

@@ -1,7 +1,7 @@
 // Putting a limiter under a sync, and the argument for what decisions and the sync thread share.
 //
 // Shared words
-//   slot tag      NAMED, SPILLED, PLAIN and the count of a LIVE slot (side.h): changed with the slot, by CAS
+//   slot tag      NAMED, SPILLED, how plain, and the count of a LIVE slot (side.h): changed with the slot, by CAS
 //   side          m, early, synced: written by the sync thread (and once by whoever activates a key),
 //                 read by decisions; denied, first, granted: written by decisions, taken by the thread
 //   marks         a bit is set by decisions after what it announces, cleared by the thread before it looks
@@ -10,8 +10,9 @@
 //
 // I1 A grant of whole tokens is in the count of its own slot from the CAS that made it to the CAS that
 //    takes it (a freeze, a drop, a reset): it is counted once, for its own key.
-// I2 A grant with no room in the count is added to the side after its CAS, with SPILLED in the tag. Where
-//    the slot changes hands in between, it counts for the new key: one grant a thread at most.
+// I2 A grant with no room in the count is added to the side after its CAS, with SPILLED in the tag, and what
+//    had been counted (under 2^18 tokens) with it. Where the slot changes hands in between, it counts for
+//    the new key: once a thread at most.
 // I3 What is counted is seen: see S1. So at rest, after a scan and freezes, nothing is left over.
 // I4 A thread killed anywhere holds nobody up: a cell it had claimed is lost, and others pass it by.
 // I5 A late or torn look at a side (m of the slot's last key, an early threshold just replaced) charges
@@ -82,7 +83,8 @@ static struct wr_synced *make(struct weir *w, const struct wr_synced_options *o)
     return s;
 }
 
-// What is left in the tags from an earlier sync, or was, until the table forgets it.
+// Clears what a sync left in the tags: the short way of a plain limiter finds bare tags only. (One that
+// is left by a decision under way goes the whole way until its slot changes hands.)
 static void sweep(struct weir *w) {
     const uint64_t slots = slots_of(w);
     for (uint64_t i = 0; i < slots; i++) {
@@ -182,6 +184,7 @@ void weir_private_detach(struct weir *w) {
     atomic_store_explicit(&w->synced, NULL, memory_order_release); // P1
     if (!w->not_plain)
         atomic_store_explicit(&w->cost_max_plain, w->scale.cost_max, memory_order_relaxed); // R3
+    sweep(w);
 }
 
 void wr_synced_free(struct weir *w) {

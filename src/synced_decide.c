@@ -96,7 +96,9 @@ static struct counted count_grant(const struct weir *w, uint64_t tag, uint64_t u
     const bool whole = tokens * w->scale.unit_tokens == units;
     if (WR_LIKELY(whole && tokens <= WR_COUNT_MAX - count))
         return (struct counted){tag + (tokens << WR_COUNT_SHIFT), 0, 0};
-    return (struct counted){tag | WR_SPILLED, units, 0};
+    // With all that was counted, so that the next ones have room.
+    const uint64_t bare = tag & ~(WR_COUNT_MAX << WR_COUNT_SHIFT);
+    return (struct counted){bare | WR_SPILLED, units + count * w->scale.unit_tokens, 0};
 }
 
 // A refund of what was not reported yet comes off the count; the rest stays with this node.
@@ -110,7 +112,7 @@ static void after_grant(struct weir *w, struct wr_synced *s, struct wr_pair *way
                         const struct counted *counted, const struct wr_now *now, bool cold) {
     struct wr_side *side = wr_side_of(w, s, way);
     if ((tag & WR_UNREPORTED_MASK) == 0)
-        atomic_store_explicit(&side->first_us, wr_now_us(s, now), memory_order_relaxed); // R1
+        atomic_store_explicit(&side->first_us, wr_now_us(s, now->ns), memory_order_relaxed); // R1
     if (counted->side_units != 0)
         atomic_fetch_add_explicit(&side->granted_units, counted->side_units, // S1
                                   memory_order_seq_cst);                     // S1
@@ -124,9 +126,35 @@ static void after_grant(struct weir *w, struct wr_synced *s, struct wr_pair *way
     else wr_mark(s->touched, slot);
 }
 
-// The tag of a slot whose side will be `side`.
-static uint64_t with_plain(uint64_t tag, const struct wr_node_side *side) {
-    return wr_side_is_plain(side) ? tag | WR_PLAIN : tag & ~WR_PLAIN;
+int64_t wr_synced_left(const struct weir *w, const struct wr_synced *s, const struct wr_pair *way,
+                       uint64_t tag, int64_t now_ns, uint64_t units, int64_t level) {
+    const struct wr_node_side copy = wr_side_read(wr_side_of(w, s, way));
+    if ((tag & WR_NAMED) == 0) return INT64_MIN;
+    if (copy.m_q16 - 1 >= WR_NODE_M_CLOSED - 1) return INT64_MIN; // new, or closed
+    if (tag >> WR_COUNT_SHIFT == 0 && wr_node_is_cold(&s->rules, &copy, wr_now_us(s, now_ns)))
+        return INT64_MIN;
+    return level - wr_side_charge(s, units, copy.m_q16, level);
+}
+
+// Has the count come to the early threshold? That of a plain key is looked at when its count reaches a
+// power of two, so one that lies before the next counts as reached: early, never late.
+static bool is_early(const struct wr_side *side, uint64_t tag, uint64_t count, uint64_t counted) {
+    const uint64_t plain = (tag & WR_PLAIN_MASK) >> WR_PLAIN_SHIFT;
+    if (plain == 0) return count < wr_side_early(side) && counted >= wr_side_early(side);
+    if (counted < wr_plain_checks_at(plain)) return false;
+    const unsigned top = 63 - (unsigned)__builtin_clzll(counted);
+    return UINT64_C(2) << top > wr_side_early(side);
+}
+
+void wr_synced_counted(const struct weir *w, struct wr_synced *s, const struct wr_pair *way,
+                       uint64_t tag, uint64_t cost, int64_t now_ns) {
+    struct wr_side *side = wr_side_of(w, s, way);
+    const uint64_t count = tag >> WR_COUNT_SHIFT;
+    const uint64_t slot = wr_slot_of(w, way);
+    if (count == 0) // behind the CAS, which would wait for this miss
+        atomic_store_explicit(&side->first_us, wr_now_us(s, now_ns), memory_order_relaxed); // R1
+    if (is_early(side, tag, count, count + cost)) wr_mark_urgent(s, slot);
+    else if (count == 0) wr_mark(s->touched, slot);
 }
 
 static void write_side(struct wr_side *side, const struct wr_node_side *from) {
@@ -141,7 +169,7 @@ static bool warm(const struct weir *w, struct wr_synced *s, const struct wr_now 
     struct wr_node_limit limit = s->charging;
     limit.burst_units = now->ramp;
     const struct wr_node_ask ask = {
-        .now_us = wr_now_us(s, now),
+        .now_us = wr_now_us(s, now->ns),
         .random = (uint32_t)(wr_top_scatter((uint64_t)now->ns ^ (uintptr_t)w) >> 32),
         .outage = atomic_load_explicit(&s->outage, memory_order_relaxed) != 0, // R1
     };
@@ -176,12 +204,11 @@ int wr_synced_decide(struct weir *w, struct wr_synced *s, const struct wr_ask *a
     struct wr_node_side copy = wr_side_read(side);
     struct wr_verdict v = *verdict;
     const bool first = (seen.tag & WR_UNREPORTED_MASK) == 0;
-    const bool plain = (seen.tag & WR_PLAIN) != 0;
-    if (plain) copy.m_q16 = WR_NODE_M_ONE;
-    const bool cold = first && wr_node_is_cold(&s->rules, &copy, wr_now_us(s, now));
+    if ((seen.tag & WR_PLAIN_MASK) != 0) copy.m_q16 = WR_NODE_M_ONE;
+    const bool cold = first && wr_node_is_cold(&s->rules, &copy, wr_now_us(s, now->ns));
     int64_t start = level;
     if ((cold || copy.m_q16 == 0) && warm(w, s, now, &copy, &start)) {
-        const struct wr_pair same = {with_plain(seen.tag, &copy), now->v - (uint64_t)start};
+        const struct wr_pair same = {wr_tag_plain(seen.tag, &copy), now->v - (uint64_t)start};
         if (wr_u128_cas(way, seen, same)) write_side(side, &copy); // L1
         return WR_AGAIN;
     }
@@ -194,7 +221,7 @@ int wr_synced_decide(struct weir *w, struct wr_synced *s, const struct wr_ask *a
         return wr_answer(w, ask, now, &v, now->unlimited, answer);
     }
     uint64_t tag = seen.tag;
-    if ((tag & WR_NAMED) == 0) tag |= hand_over(w, s, ask, way);
+    if ((tag & WR_NAMED) == 0) tag = wr_tag_plain(tag | hand_over(w, s, ask, way), &copy);
     const struct counted counted = charge(w, s, tag, copy.m_q16, level, &v);
     const struct wr_pair next = {counted.tag, now->v - (uint64_t)v.after};
     if (!wr_u128_cas(way, seen, next)) { // L1
@@ -218,8 +245,8 @@ int wr_synced_activate(struct weir *w, struct wr_synced *s, const struct wr_ask 
         return deny_closed(w, ask, now, level, answer);
     struct wr_verdict v = wr_judge(w, ask, now, level);
     if (v.after == level) return wr_answer(w, ask, now, &v, now->unlimited, answer);
-    uint64_t tag = with_plain(ask->place.fingerprint | WR_STATE_LIVE, &start);
-    tag |= hand_over(w, s, ask, way);
+    const uint64_t named = hand_over(w, s, ask, way);
+    const uint64_t tag = wr_tag_plain(ask->place.fingerprint | WR_STATE_LIVE | named, &start);
     const bool spent = v.after < level;
     const struct counted counted = charge(w, s, tag, start.m_q16, level, &v);
     const struct wr_pair live = {counted.tag, now->v - (uint64_t)v.after};

@@ -163,7 +163,6 @@ bool weir_private_settle(struct weir *w, uint64_t slot, uint64_t fingerprint,
     const uint32_t m_before = atomic_load_explicit(&side->m_q16, memory_order_relaxed); // R1
     struct wr_node_side after = {0};
     wr_node_settle_side(heard, &after);
-    const uint64_t plain = wr_side_is_plain(&after) ? WR_PLAIN : 0;
     for (;;) {
         if (!look(w, slot, fingerprint, &seen)) return false;
         const struct wr_now now = wr_now_read(w->versions, &w->source, w->scale.shift, 0, true);
@@ -173,9 +172,9 @@ bool weir_private_settle(struct weir *w, uint64_t slot, uint64_t fingerprint,
             (seen.tag >> WR_COUNT_SHIFT) * w->scale.unit_tokens +
             atomic_load_explicit(&side->granted_units, memory_order_relaxed); // R2
         const int64_t settled = wr_min_i64(
-            now.ramp, wr_node_settle(limit, heard, level, since, m_before, wr_now_us(s, &now)));
+            now.ramp, wr_node_settle(limit, heard, level, since, m_before, wr_now_us(s, now.ns)));
         *excess_units = settled < 0 ? -settled : 0;
-        const uint64_t tag = (seen.tag & ~WR_PLAIN) | plain;
+        const uint64_t tag = wr_tag_plain(seen.tag, &after);
         if (settled == level && !relic && tag == seen.tag) break;
         const struct wr_pair next = {tag, now.v - (uint64_t)settled};
         if (wr_u128_cas(way, seen, next)) break; // S1
@@ -194,10 +193,9 @@ bool weir_private_set_m(struct weir *w, uint64_t slot, uint64_t fingerprint, uin
     struct wr_side *side = wr_side_of(w, s, way);
     struct wr_node_side copy = wr_side_read(side);
     copy.m_q16 = m_q16;
-    const uint64_t plain = wr_side_is_plain(&copy) ? WR_PLAIN : 0;
     for (;;) {
         if (!look(w, slot, fingerprint, &seen)) return false;
-        const struct wr_pair next = {(seen.tag & ~WR_PLAIN) | plain, seen.word};
+        const struct wr_pair next = {wr_tag_plain(seen.tag, &copy), seen.word};
         if (next.tag == seen.tag || wr_u128_cas(way, seen, next)) break; // S1
     }
     atomic_store_explicit(&side->m_q16, m_q16, memory_order_relaxed); // R1

@@ -9,16 +9,14 @@
 #include "live.h"
 #include "side.h"
 
-// WEIR_GRANTED or WEIR_DENIED; WR_AGAIN where the case is not ordinary.
+// WEIR_GRANTED or WEIR_DENIED; WR_AGAIN where the case is not ordinary. Not for a cost above
+// cost_max_plain: a caller's clock, a dry run, a synced limiter, a cost that cannot fit whatever the burst.
 static inline __attribute__((always_inline)) int take_fast(struct weir *w, struct weir_key key,
                                                            uint64_t cost, struct wr_now *now,
                                                            struct wr_verdict *v) {
-    // A caller's clock, a dry run, a cost that cannot fit whatever the burst.
-    const uint64_t most = atomic_load_explicit(&w->cost_max_plain, memory_order_relaxed); // R3
-    if (WR_UNLIKELY(cost > most)) return WR_AGAIN;
     const struct wr_place place = wr_place_of(&w->geometry, wr_hash(w, key));
     struct wr_pair seen;
-    struct wr_pair *way = wr_find_live(&place, &seen);
+    struct wr_pair *way = wr_find_fast(&place, true, &seen);
     if (WR_UNLIKELY(way == NULL)) return WR_AGAIN;
     if (WR_UNLIKELY(!wr_now_try(w->versions, &w->source, w->scale.shift, 0, false, now)))
         return WR_AGAIN;
@@ -32,7 +30,7 @@ static inline __attribute__((always_inline)) int take_fast_synced(
     if (WR_UNLIKELY(w->not_plain || cost > w->scale.cost_max)) return WR_AGAIN;
     const struct wr_place place = wr_place_of(&w->geometry, wr_hash(w, key));
     struct wr_pair seen;
-    struct wr_pair *way = wr_find_live(&place, &seen);
+    struct wr_pair *way = wr_find_fast(&place, false, &seen);
     if (WR_UNLIKELY(way == NULL)) return WR_AGAIN;
     if (WR_UNLIKELY(!wr_now_try(w->versions, &w->source, w->scale.shift, 0, false, now)))
         return WR_AGAIN;
@@ -73,7 +71,8 @@ static int take_answered(struct weir *w, struct weir_key key, uint64_t cost,
                          struct weir_answer *answer) {
     struct wr_now now;
     struct wr_verdict v;
-    if (WR_UNLIKELY(answer->size != sizeof *answer) ||
+    const uint64_t most = atomic_load_explicit(&w->cost_max_plain, memory_order_relaxed); // R3
+    if (WR_UNLIKELY(answer->size != sizeof *answer) || WR_UNLIKELY(cost > most) ||
         WR_UNLIKELY(take_fast(w, key, cost, &now, &v) == WR_AGAIN))
         return take_rest_answered(w, key, cost, answer);
     const struct wr_ask ask = {
@@ -81,13 +80,22 @@ static int take_answered(struct weir *w, struct weir_key key, uint64_t cost,
     return wr_answer(w, &ask, &now, &v, false, answer);
 }
 
+// Not in line: what weir_take itself only passes on would pay for its registers.
+static int take_plain(struct weir *w, struct weir_key key, uint64_t cost)
+    __attribute__((noinline));
+static int take_plain(struct weir *w, struct weir_key key, uint64_t cost) {
+    struct wr_now now;
+    struct wr_verdict v;
+    const int result = take_fast(w, key, cost, &now, &v);
+    if (WR_UNLIKELY(result == WR_AGAIN)) return wr_ask_plain(w, WEIR_TAKE, key, cost, NULL);
+    wr_count_take(w, key, result, cost);
+    return result;
+}
+
 int weir_take(struct weir *limiter, struct weir_key key, uint64_t cost,
               struct weir_answer *answer) {
     if (answer != NULL) return take_answered(limiter, key, cost, answer);
-    struct wr_now now;
-    struct wr_verdict v;
-    const int result = take_fast(limiter, key, cost, &now, &v);
-    if (WR_UNLIKELY(result == WR_AGAIN)) return take_rest(limiter, key, cost);
-    wr_count_take(limiter, key, result, cost);
-    return result;
+    const uint64_t most = atomic_load_explicit(&limiter->cost_max_plain, memory_order_relaxed); // R3
+    if (WR_LIKELY(cost <= most)) return take_plain(limiter, key, cost);
+    return take_rest(limiter, key, cost);
 }

@@ -84,19 +84,35 @@ static inline struct wr_pair wr_u128_load_by_cas(struct wr_pair *slot) {
     return (struct wr_pair){seen[0], seen[1]};
 }
 
+#if defined(__x86_64__)
+#define WR_U128_VECTOR 1
+
+// Where wr_u128_vector_load is known to be true.
+static inline struct wr_pair wr_u128_load_vector(struct wr_pair *slot) {
+    __extension__ typedef long long vector __attribute__((vector_size(16)));
+    vector v;
+    __asm__ volatile("movdqa %1, %0" : "=x"(v) : "m"(*slot) : "memory");
+    return (struct wr_pair){(uint64_t)v[0], (uint64_t)v[1]};
+}
+#endif
+
 static inline struct wr_pair wr_u128_load(struct wr_pair *slot) {
 #if defined(__x86_64__)
-    if (__builtin_expect(wr_u128_vector_load, true)) {
-        __extension__ typedef long long vector __attribute__((vector_size(16)));
-        vector v;
-        __asm__ volatile("movdqa %1, %0" : "=x"(v) : "m"(*slot) : "memory");
-        return (struct wr_pair){(uint64_t)v[0], (uint64_t)v[1]};
-    }
+    if (__builtin_expect(wr_u128_vector_load, true)) return wr_u128_load_vector(slot); // O1
 #endif
     return wr_u128_load_by_cas(slot); // O1
 }
 
 #endif
+
+// True where wr_find_fast (live.h) may be used.
+static inline bool wr_u128_is_cheap(void) {
+#if defined(WR_U128_VECTOR)
+    return wr_u128_vector_load;
+#else
+    return true;
+#endif
+}
 
 // The tag alone, as a hint of what the slot holds.
 static inline uint64_t wr_u128_tag_hint(const struct wr_pair *slot) {
