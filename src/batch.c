@@ -1,9 +1,11 @@
-// Many asks at once: hash all, fetch all lines, then decide, with one reading of the clock.
+// Many asks at once: hash all, fetch their first lines, then the second lines of those that are not
+// there, then decide, with one reading of the clock.
 //
 // A reading shared by up to 32 asks is older than their scans, by about a microsecond. For a grant
 // that is safe: it is judged at the reading, by a CAS on the word it saw. A refusal so close that
 // the age could matter (2 us, as in decide.c) is judged again with a reading of its own. A key
-// without a bucket goes the whole way: its clock must be read after its second scan.
+// without a bucket goes the whole way: its clock must be read after its second scan. (L3 is defined in
+// decide.c.)
 #include "call.h"
 #include "hash.h"
 #include "live.h"
@@ -41,13 +43,16 @@ struct tally {
 
 // A plain take at the chunk's reading. WR_AGAIN where the case is not ordinary.
 static inline __attribute__((always_inline)) int take_shared(
-    struct weir *w, struct wr_synced *s, const struct wr_place *place, const struct weir_ask *ask,
-    const struct wr_now *now, struct weir_answer *answer, struct tally *tally) {
+    struct weir *w, struct wr_synced *s, const struct wr_place *place, struct wr_pair *way,
+    const struct weir_ask *ask, const struct wr_now *now, struct weir_answer *answer,
+    struct tally *tally) {
     struct wr_pair seen;
     struct wr_verdict v;
     const uint64_t units = wr_cost_units_plain(&w->scale, ask->cost);
-    struct wr_pair *way = wr_find_fast(place, s == NULL, &seen);
-    if (WR_UNLIKELY(way == NULL)) return WR_AGAIN;
+    if (way != NULL) seen = wr_u128_load(way); // L3
+    else way = wr_find_fast_in(place, 1, s == NULL, &seen);
+    if (WR_UNLIKELY(way == NULL || !wr_slot_is(seen, place->fingerprint, WR_STATE_LIVE)))
+        return WR_AGAIN;
     const int result = s == NULL
                            ? wr_take_live(w, way, seen, now, units, ask->cost, &v)
                            : wr_take_live_synced(w, s, way, seen, now, units, ask->cost, &v);
@@ -71,18 +76,27 @@ static inline __attribute__((always_inline)) int do_chunk(
     struct weir *w, struct wr_synced *s, const struct weir_ask *asks, size_t count, int *results,
     struct weir_answer *answers, const struct steps *steps) {
     struct wr_place places[CHUNK];
+    struct wr_pair *ways[CHUNK];
     struct wr_now now = {0};
     struct tally tally = {0, 0};
     int first = WEIR_GRANTED;
-    for (size_t i = 0; i < count; i++)
-        places[i] = wr_place_of(&w->geometry, wr_hash(w, ask_at(asks, i, steps->ask_bytes)->key));
+    for (size_t i = 0; i < count; i++) {
+        places[i] =
+            wr_place_find(&w->geometry, wr_hash(w, ask_at(asks, i, steps->ask_bytes)->key));
+        __builtin_prefetch(places[i].line[0]);
+    }
+    for (size_t i = 0; i < count; i++) {
+        struct wr_pair seen;
+        ways[i] = wr_find_fast_in(&places[i], 0, s == NULL, &seen);
+        if (ways[i] == NULL) __builtin_prefetch(places[i].line[1]);
+    }
     bool shared = wr_now_try(w->versions, &w->source, w->scale.shift, 0, false, &now);
     for (size_t i = 0; i < count; i++) {
         const struct weir_ask *ask = ask_at(asks, i, steps->ask_bytes);
         struct weir_answer *answer = wr_answer_at(answers, i, steps->answer_bytes);
         int result = WR_AGAIN;
         if (WR_LIKELY(shared && is_plain(w, ask, answer, steps)))
-            result = take_shared(w, s, &places[i], ask, &now, answer, &tally);
+            result = take_shared(w, s, &places[i], ways[i], ask, &now, answer, &tally);
         if (WR_UNLIKELY(result == WR_AGAIN)) {
             result = weir_do(w, ask, answer);
             // It read the clock: what follows is not judged at an earlier reading.

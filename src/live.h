@@ -30,7 +30,19 @@ static inline __attribute__((always_inline)) struct wr_pair *wr_find_fast(
     return way;
 }
 
+// One of its lines alone.
+static inline __attribute__((always_inline)) struct wr_pair *wr_find_fast_in(
+    const struct wr_place *place, unsigned line, bool exact, struct wr_pair *seen) {
+    return wr_find_whole(place->line[line], place->fingerprint | WR_STATE_LIVE, exact, seen);
+}
+
 #else
+
+static inline struct wr_pair *wr_find_fast_in(const struct wr_place *place, unsigned line,
+                                              bool exact, struct wr_pair *seen) {
+    (void)exact;
+    return wr_find_in_line(place->line[line], place->fingerprint, seen);
+}
 
 static inline struct wr_pair *wr_find_fast(const struct wr_place *place, bool exact,
                                            struct wr_pair *seen) {
