@@ -398,7 +398,7 @@ struct weir_lease {
 
 struct weir_lease_options {
     size_t size;                 // set by WEIR_LEASE_OPTIONS_INIT
-    uint64_t chunk_max_tokens;   // the most to hold, 1 to 2^32; 0: 64. It starts at 1, doubles while
+    uint64_t chunk_max_tokens;   // the most to hold, 1 to 2^32; 0: 256. It starts at 1, doubles while
                                  //   chunks are used up fast, halves when the bucket runs dry
     uint64_t age_max_ns;         // a stash older than this is given back; 0: 10 ms
     struct weir_weight weight;   // of the key; {0, 0}: 1/1

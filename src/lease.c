@@ -13,7 +13,7 @@
 #include "call.h"
 #include "hash.h"
 
-#define CHUNK_DEFAULT 64
+#define CHUNK_DEFAULT 256
 #define AGE_DEFAULT_NS (10 * WEIR_MILLISECOND)
 
 struct lease {
