@@ -14,6 +14,7 @@ CONTENDERS = [
     ("weir, key hashed before", "take", "/prepared"),
     ("weir, batches of 32", "take", "/batch:32"),
     ("weir, a lease", "take", "/lease"),
+    ("weir, synced", "take", "/synced"),
     ("C, 64 mutexes, glibc", "mutex", ""),
     ("C, 64 mutexes, jemalloc", "mutex-jemalloc", ""),
     ("Go x/time/rate, one bucket", "go-single", ""),

@@ -46,8 +46,8 @@ struct wr_synced_counts {
 // to keep exactly), WEIR_ENOMEM. A limiter that was detached may be attached again.
 WEIR_API int weir_private_attach(struct weir *limiter, const struct wr_synced_options *options,
                                  struct weir_error *error);
-// From then on decisions leave nothing more behind. Unreported grants stay where they are and can
-// still be taken by weir_private_scan and weir_private_freeze until the next attach.
+// From then on decisions leave nothing more behind, and what was not frozen before is forgotten: freeze
+// first. Every call below does nothing then.
 WEIR_API void weir_private_detach(struct weir *limiter);
 
 // Decisions' clock: us of the machine's monotonic clock. The same for all limiters but for the
@@ -90,6 +90,9 @@ WEIR_API bool weir_private_unfreeze(struct weir *limiter, uint64_t slot, uint64_
 WEIR_API bool weir_private_settle(struct weir *limiter, uint64_t slot, uint64_t fingerprint,
                                   const struct wr_node_limit *limit,
                                   const struct wr_node_heard *heard, int64_t *excess_units);
+// Forgets that the key's name was handed over, so that the next ask hands it over again. Also false
+// where the key has something unreported.
+WEIR_API bool weir_private_unname(struct weir *limiter, uint64_t slot, uint64_t fingerprint);
 // The charge multiplier alone, for an outage.
 WEIR_API bool weir_private_set_m(struct weir *limiter, uint64_t slot, uint64_t fingerprint,
                                  uint32_t m_q16);

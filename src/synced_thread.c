@@ -202,6 +202,19 @@ bool weir_private_set_m(struct weir *w, uint64_t slot, uint64_t fingerprint, uin
     return true;
 }
 
+bool weir_private_unname(struct weir *w, uint64_t slot, uint64_t fingerprint) {
+    struct wr_synced *s = wr_synced_of(w);
+    struct wr_pair seen;
+    if (s == NULL) return false;
+    struct wr_pair *way = way_of(w, slot);
+    for (;;) {
+        if (!look(w, slot, fingerprint, &seen)) return false;
+        if (is_touched(wr_side_of(w, s, way), seen)) return false;
+        const struct wr_pair next = {seen.tag & ~(WR_NAMED | WR_PLAIN_MASK), seen.word}; // no name, not plain
+        if (wr_u128_cas(way, seen, next)) return true; // S1
+    }
+}
+
 void weir_private_set_outage(struct weir *w, bool outage) {
     struct wr_synced *s = wr_synced_of(w);
     if (s != NULL) atomic_store_explicit(&s->outage, outage ? 1 : 0, memory_order_relaxed); // R1

@@ -124,7 +124,11 @@ static void names_that_would_break_the_layout_are_refused(void **state) {
     assert_false(wr_wire_prefix_ok("we\nir"));
     assert_false(wr_wire_prefix_ok(
         "12345678901234567890123456789012345678901234567890123456789012345"));
+    assert_true(wr_wire_limiter_name_ok("node"));
     assert_false(wr_wire_limiter_name_ok("n"));
+    assert_false(wr_wire_limiter_name_ok("a"));
+    assert_false(wr_wire_limiter_name_ok("s"));
+    assert_false(wr_wire_limiter_name_ok("nodes"));
     assert_false(wr_wire_limiter_name_ok("a:b"));
     assert_false(wr_wire_limiter_name_ok("\xc3\xa9"));
 }

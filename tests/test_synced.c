@@ -174,6 +174,24 @@ static void puts_back_what_was_not_applied(void **state) {
     weir_destroy(w);
 }
 
+static void hands_a_forgotten_name_over_again(void **state) {
+    (void)state;
+    struct weir *w = make(100, 64, WEIR_FULL_DISPLACE);
+    struct wr_synced_name name;
+    takes(w, "a", 2, WEIR_GRANTED);
+    assert_true(weir_private_name_next(w, &name));
+    assert_false(weir_private_unname(w, name.slot, name.fingerprint)); // not reported yet
+    uint64_t slot, fingerprint;
+    (void)take_only(w, &slot, &fingerprint);
+    assert_false(weir_private_unname(w, slot, fingerprint ^ 1));
+    assert_true(weir_private_unname(w, slot, fingerprint));
+    takes(w, "a", 1, WEIR_GRANTED);
+    assert_true(weir_private_name_next(w, &name));
+    const struct wr_node_side taken = take_only(w, NULL, NULL);
+    assert_int_equal(tokens_of(w, &taken), 1);
+    weir_destroy(w);
+}
+
 static void spills_what_a_reset_or_a_displacement_would_lose(void **state) {
     (void)state;
     struct weir *w = make(100, 8, WEIR_FULL_DISPLACE);
@@ -347,6 +365,7 @@ int main(void) {
         cmocka_unit_test(counts_large_costs_and_weights_in_the_side),
         cmocka_unit_test(takes_a_refund_off_what_is_not_reported),
         cmocka_unit_test(puts_back_what_was_not_applied),
+        cmocka_unit_test(hands_a_forgotten_name_over_again),
         cmocka_unit_test(spills_what_a_reset_or_a_displacement_would_lose),
         cmocka_unit_test(charges_by_the_multiplier_and_counts_what_was_granted),
         cmocka_unit_test(denies_while_closed_and_opens_again),

@@ -8,6 +8,19 @@
 #ifndef WR_COMMANDS_H
 #define WR_COMMANDS_H
 
+// Those that need libweir-sync, where it is built.
+#ifdef WR_WITH_SYNC
+#define WR_SYNC_COMMANDS(X)                                                                        \
+    X("sync-demo", wr_cmd_sync_demo, "one limit over several processes, by Redis, and its faults", \
+      "weir sync-demo --processes 8 --demand 3x")                                                  \
+    X("peek", wr_cmd_peek, "one bucket of a limit over many hosts",                                \
+      "weir peek --redis redis://127.0.0.1 mails alice")                                           \
+    X("top", wr_cmd_top, "the busiest keys of a limit over many hosts",                            \
+      "weir top --redis redis://127.0.0.1 --watch 2s")
+#else
+#define WR_SYNC_COMMANDS(X)
+#endif
+
 // X(name, function, what it is for, an example).
 #define WR_COMMANDS(X)                                                                             \
     X("replay", wr_cmd_replay, "what a limit would have done to a log",                            \
@@ -19,7 +32,8 @@
     X("tune", wr_cmd_tune, "which shard count to use on this machine",                             \
       "weir tune --capacity 1M --threads 16")                                                      \
     X("pool", wr_cmd_pool, "a limiter before workers and a provider, running",                     \
-      "weir pool --compare")
+      "weir pool --compare")                                                                       \
+    WR_SYNC_COMMANDS(X)
 
 #define WR_COMMAND_FUNCTION(name, function, summary, example) int function(int argc, char **argv);
 WR_COMMANDS(WR_COMMAND_FUNCTION)

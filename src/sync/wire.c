@@ -88,7 +88,10 @@ bool wr_wire_prefix_ok(const char *prefix) {
 }
 
 bool wr_wire_limiter_name_ok(const char *name) {
-    return name_ok(name, "{}:") && strcmp(name, "n") != 0;
+    static const char *const taken[] = {"a", "n", "nodes", "s"};
+    for (size_t i = 0; i < sizeof taken / sizeof *taken; i++)
+        if (strcmp(name, taken[i]) == 0) return false;
+    return name_ok(name, "{}:");
 }
 
 uint32_t wr_wire_group(const void *key, size_t key_bytes, uint32_t groups) {

@@ -4,8 +4,10 @@
 // Names in Redis, all of one group in one hash slot:
 //   <prefix>{<group>}<limiter>:<key>   a bucket; the key is any bytes
 //   <prefix>{<group>}n:<node>          a node's marker
+//   <prefix>{<group>}s:<limiter>:<node> a node's marker for a strict limiter
 //   <prefix>{<group>}e                 the group's epoch length
-// so a limiter may not be called "n" (wr_wire_limiter_name_ok).
+//   <prefix>{0}a:<limiter>:<node>, <prefix>{0}nodes, <prefix>{0}nodes:<limiter>   for people
+// so a limiter may not be called "a", "n", "nodes" or "s" (wr_wire_limiter_name_ok).
 #pragma once
 
 #include <stdbool.h>

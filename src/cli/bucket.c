@@ -1,0 +1,161 @@
+// bucket.c - names of buckets taken apart; keys and demand for people.
+#include "bucket.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#define ID_BYTES 8
+#define GROUPS_MAX 64
+
+// Keys ----------------------------------------------------------------------------------------
+
+static bool parse_id(const char *text, struct wr_bucket_key *key) {
+    char *end;
+    if (strncmp(text, "id:", 3) != 0 || text[3] < '0' || text[3] > '9') return false;
+    errno = 0;
+    const uint64_t id = strtoull(text + 3, &end, 10);
+    if (errno != 0 || *end != '\0') return false;
+    for (size_t i = 0; i < ID_BYTES; i++) key->bytes[i] = (char)(id >> 8 * i);
+    key->length = ID_BYTES;
+    return true;
+}
+
+static int hex_digit(char c) {
+    if (c >= '0' && c <= '9') return c - '0';
+    if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+    return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+}
+
+// The byte that \xNN at `text` stands for; -1: it is none.
+static int escaped(const char *text) {
+    if (text[0] != '\\' || text[1] != 'x') return -1;
+    const int high = hex_digit(text[2]), low = high < 0 ? -1 : hex_digit(text[3]);
+    return low < 0 ? -1 : high * 16 + low;
+}
+
+// The next byte of the text that is written as people do.
+static char next_byte(const char **text) {
+    const int byte = escaped(*text);
+    const char plain = **text;
+    *text += byte < 0 ? 1 : 4;
+    return byte < 0 ? plain : (char)byte;
+}
+
+static void set_bytes(struct wr_bucket_key *key, const void *bytes, size_t length) {
+    XXH128_canonical_t name;
+    key->length = length;
+    if (length > WR_WIRE_KEY_MAX) { // as nodes name it
+        XXH128_canonicalFromHash(&name, XXH3_128bits(bytes, length));
+        bytes = name.digest;
+        key->length = sizeof name.digest;
+    }
+    memcpy(key->bytes, bytes, key->length);
+}
+
+bool wr_bucket_key_parse(const char *text, struct wr_bucket_key *key, struct wr_fault *fault) {
+    size_t length = 0;
+    if (parse_id(text, key)) return true;
+    char *bytes = malloc(strlen(text) + 1);
+    if (bytes == NULL) return wr_fault(fault, "no memory for a key of %zu bytes", strlen(text));
+    while (*text != '\0') bytes[length++] = next_byte(&text);
+    set_bytes(key, bytes, length);
+    free(bytes);
+    return true;
+}
+
+static bool all_printable(struct wr_text key) {
+    for (size_t i = 0; i < key.length; i++)
+        if (key.data[i] < ' ' || key.data[i] > '~') return false;
+    return true;
+}
+
+static uint64_t id_of(struct wr_text key) {
+    uint64_t id = 0;
+    for (size_t i = 0; i < ID_BYTES; i++) id |= (uint64_t)(unsigned char)key.data[i] << 8 * i;
+    return id;
+}
+
+void wr_bucket_key_show(struct wr_text key, char *out) {
+    out[0] = '\0';
+    if (key.length == ID_BYTES && !all_printable(key)) {
+        snprintf(out, WR_BUCKET_SHOWN_BYTES, "id:%" PRIu64, id_of(key));
+        return;
+    }
+    if (key.length >= 3 && memcmp(key.data, "id:", 3) == 0) { // text that looks like an integer
+        strcpy(out, "\\x69");
+        key = (struct wr_text){key.data + 1, key.length - 1};
+    }
+    while (key.length > 0) {
+        const char *slash = memchr(key.data, '\\', key.length);
+        const size_t plain = slash != NULL ? (size_t)(slash - key.data) : key.length;
+        const size_t skip = plain + (slash != NULL);
+        wr_text_show(out, WR_BUCKET_SHOWN_BYTES, (struct wr_text){key.data, plain});
+        if (slash != NULL) wr_text_show(out, WR_BUCKET_SHOWN_BYTES, wr_text_of("\\x5c"));
+        key = (struct wr_text){key.data + skip, key.length - skip};
+    }
+}
+
+// Names ---------------------------------------------------------------------------------------
+
+// Takes "{12}" off the front. False: it is not there.
+static bool take_group(struct wr_text *text, uint32_t *group) {
+    size_t at = 1;
+    *group = 0;
+    if (text->length == 0 || text->data[0] != '{') return false;
+    for (; at < text->length && at <= 2 && text->data[at] >= '0' && text->data[at] <= '9'; at++)
+        *group = *group * 10 + (uint32_t)(text->data[at] - '0');
+    if (at == 1 || at >= text->length || text->data[at] != '}' || *group >= GROUPS_MAX)
+        return false;
+    *text = (struct wr_text){text->data + at + 1, text->length - at - 1};
+    return true;
+}
+
+// "limiter:rest" of an aggregate, or of a bucket.
+static void split(struct wr_text text, enum wr_bucket_what what, struct wr_bucket_name *parts) {
+    const char *colon = text.length > 0 ? memchr(text.data, ':', text.length) : NULL;
+    if (colon == NULL || colon == text.data || colon - text.data > WR_WIRE_NAME_MAX) return;
+    parts->limiter = (struct wr_text){text.data, (size_t)(colon - text.data)};
+    parts->rest = (struct wr_text){colon + 1, text.length - parts->limiter.length - 1};
+    parts->what = what;
+}
+
+static bool starts(struct wr_text text, const char *lead) {
+    return text.length > strlen(lead) && memcmp(text.data, lead, strlen(lead)) == 0;
+}
+
+struct wr_bucket_name wr_bucket_name_parse(struct wr_text name, const char *prefix) {
+    struct wr_bucket_name parts = {WR_BUCKET_FOREIGN, 0, {NULL, 0}, {NULL, 0}};
+    const size_t skip = strlen(prefix);
+    if (name.length <= skip || memcmp(name.data, prefix, skip) != 0) return parts;
+    struct wr_text rest = {name.data + skip, name.length - skip};
+    if (!take_group(&rest, &parts.group)) return parts;
+    if (wr_text_is(rest, "e")) parts.what = WR_BUCKET_EPOCH;
+    else if (wr_text_is(rest, "nodes") || starts(rest, "nodes:")) parts.what = WR_BUCKET_NODES;
+    else if (starts(rest, "n:") || starts(rest, "s:")) parts.what = WR_BUCKET_MARKER;
+    else if (starts(rest, "a:"))
+        split((struct wr_text){rest.data + 2, rest.length - 2}, WR_BUCKET_AGGREGATE, &parts);
+    else split(rest, WR_BUCKET_ITSELF, &parts);
+    return parts;
+}
+
+// Demand --------------------------------------------------------------------------------------
+
+struct wr_bucket_demand wr_bucket_demand(const struct wr_wire_record *record, int64_t epoch_us,
+                                         int64_t now_us) {
+    struct wr_bucket_demand demand = {0, 0, 0};
+    if (epoch_us <= 0) return demand;
+    const uint32_t epoch = (uint32_t)(now_us / epoch_us);
+    if (record->epoch == epoch) {
+        demand.last_epoch = record->previous_tokens;
+        demand.this_epoch = record->current_tokens;
+    } else if (record->epoch == epoch - 1) {
+        demand.last_epoch = record->current_tokens;
+    }
+    const double left = 1 - (double)(now_us % epoch_us) / (double)epoch_us;
+    demand.per_s = (demand.last_epoch * left + demand.this_epoch) * 1e6 / (double)epoch_us;
+    return demand;
+}

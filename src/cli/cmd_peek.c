@@ -1,0 +1,301 @@
+// cmd_peek.c - `weir peek`: one bucket of a sync, as it stands in Redis.
+#include <inttypes.h>
+#include <jansson.h>
+#include <stdio.h>
+
+#include <weir.h>
+
+#include "arguments.h"
+#include "bucket.h"
+#include "commands.h"
+#include "output.h"
+#include "rate.h"
+#include "redis.h"
+
+#define TIMEOUT_NS (2 * WEIR_SECOND)
+#define GROUPS_MAX 64
+
+__extension__ typedef __int128 wide;
+
+struct job {
+    struct wr_url url;
+    const char *url_text, *prefix, *output, *limiter, *key_text;
+    struct wr_bucket_key key;
+    uint64_t groups, burst;
+    struct wr_rate rate;
+    bool has_rate, has_burst, json;
+};
+
+struct found {
+    char name[WR_BUCKET_NAME_BYTES];
+    size_t name_bytes;
+    uint32_t group;
+    bool known; // else there is no such key, and the bucket is full
+    struct wr_wire_record record;
+    struct wr_bucket_demand demand;
+    int64_t now_us, epoch_us, behind_us, life_ms, nodes; // epoch_us 0: not known
+};
+
+static void print_help(void) {
+    printf("weir peek - one bucket of a limit over many hosts, as it stands in Redis\n\n"
+           "How far behind is the key alice of the limiter mails?\n"
+           "    weir peek --redis redis://127.0.0.1:6379 mails alice\n"
+           "How many tokens are left of its 100 (5 a second)?\n"
+           "    weir peek --redis redis://127.0.0.1:6379 --rate 5/s --burst 100 mails alice\n"
+           "A key that is an integer, another prefix, a cluster with 16 groups:\n"
+           "    weir peek --redis redis://node1 --prefix shop: --groups 16 orders id:4711\n\n"
+           "Redis holds the time at which a bucket is full again, not tokens: with --rate and\n"
+           "--burst it is told in tokens too; give the limit that the nodes have. What nodes\n"
+           "granted since their last report (100 ms, as a rule) is not in it yet. A key that\n"
+           "Redis does not know is a full bucket.\n\n"
+           "NAME is the limiter's (weir_sync_attach). KEY is its text; id:7 is the integer 7\n"
+           "(weir_id); \\xNN is a byte. weir top prints keys in this form.\n\n"
+           "Options:\n"
+           "    --redis URL      redis://[user:password@]host[:port][/database], or\n"
+           "                     unix:/path[?db=1&user=..&password=..] (redis://127.0.0.1:6379)\n"
+           "    --prefix TEXT    of the sync's names (weir:)\n"
+           "    --groups N       of the sync, 1 to 64 (1)\n"
+           "    -r, --rate RATE  of the limit: 5/s 300/m 1/d\n"
+           "    -b, --burst N    of the limit (the tokens of one period)\n"
+           "    --json           for programs\n"
+           "    -o, --output FILE  where it goes (-)\n"
+           "    -h, --help       this\n"
+           "Exit: 0 fine, also where there is no such key; 1 Redis cannot be asked, or the key\n"
+           "holds something else; 2 wrong usage.\n");
+}
+
+// Arguments -----------------------------------------------------------------------------------
+
+enum option_id { REDIS = 256, PREFIX, GROUPS, JSON };
+
+static const struct option options[] = {
+    {"redis", required_argument, NULL, REDIS},   {"prefix", required_argument, NULL, PREFIX},
+    {"groups", required_argument, NULL, GROUPS}, {"rate", required_argument, NULL, 'r'},
+    {"burst", required_argument, NULL, 'b'},     {"json", no_argument, NULL, JSON},
+    {"output", required_argument, NULL, 'o'},    {"help", no_argument, NULL, 'h'},
+    {NULL, 0, NULL, 0}};
+
+static bool set_groups(struct job *job, struct wr_fault *fault) {
+    if (!wr_count_parse(optarg, "--groups", &job->groups, fault)) return false;
+    return (job->groups >= 1 && job->groups <= GROUPS_MAX) ||
+           wr_fault(fault, "--groups %s: it is from 1 to %d, and as the nodes have it", optarg,
+                    GROUPS_MAX);
+}
+
+static bool set_option(struct job *job, int id, struct wr_fault *fault) {
+    switch (id) {
+    case REDIS: job->url_text = optarg; return true;
+    case PREFIX: job->prefix = optarg; return true;
+    case GROUPS: return set_groups(job, fault);
+    case 'r': job->has_rate = true; return wr_rate_parse(optarg, &job->rate, fault);
+    case 'b': job->has_burst = true; return wr_count_parse(optarg, "--burst", &job->burst, fault);
+    case 'o': job->output = optarg; return true;
+    default: job->json = true; return true;
+    }
+}
+
+static bool complete(struct job *job, struct wr_fault *fault) {
+    if (!wr_redis_url_parse(job->url_text, &job->url, fault)) return false;
+    if (!wr_wire_prefix_ok(job->prefix))
+        return wr_fault(fault, "--prefix '%.100s': 1 to 64 printable characters without braces",
+                        job->prefix);
+    if (!wr_wire_limiter_name_ok(job->limiter))
+        return wr_fault(fault, "'%.100s' is no limiter's name: 1 to 64 printable characters "
+                               "without braces, colon or space, and none of a, n, nodes and s",
+                        job->limiter);
+    if (job->has_burst && !job->has_rate)
+        return wr_fault(fault, "--burst alone says nothing; give --rate too, such as --rate 5/s");
+    if (job->has_rate && (job->rate.tokens == 0 || job->rate.tokens == WEIR_UNLIMITED_TOKENS))
+        return wr_fault(fault, "--rate: a limit that is synced has a rate above 0, such as 5/s");
+    if (job->has_rate && !job->has_burst) job->burst = job->rate.tokens;
+    return wr_bucket_key_parse(job->key_text, &job->key, fault);
+}
+
+static bool take_words(struct job *job, int argc, char **argv, struct wr_fault *fault) {
+    if (argc - optind < 2)
+        return wr_fault(fault, "it needs a limiter and a key, as in `weir peek mails alice`");
+    if (argc - optind > 2)
+        return wr_fault(fault, "'%.200s' is one word too many; a key with spaces stands in quotes",
+                        argv[optind + 2]);
+    job->limiter = argv[optind];
+    job->key_text = argv[optind + 1];
+    return complete(job, fault);
+}
+
+// -1: go on; else the exit code.
+static int read_arguments(struct job *job, int argc, char **argv) {
+    struct wr_fault fault = {""};
+    int id;
+    wr_arguments_begin();
+    while ((id = wr_arguments_next(argc, argv, "r:b:o:h", options)) != -1) {
+        if (id == '?') return WR_EXIT_USAGE;
+        if (id == 'h') {
+            print_help();
+            return WR_EXIT_FINE;
+        }
+        if (!set_option(job, id, &fault)) break;
+    }
+    if (id == -1 && take_words(job, argc, argv, &fault)) return -1;
+    fprintf(stderr, "weir peek: %s\n", fault.text);
+    return WR_EXIT_USAGE;
+}
+
+// Asking --------------------------------------------------------------------------------------
+
+static bool read_record(struct found *found, struct wr_redis_value value, const char *shown,
+                        struct wr_fault *fault) {
+    found->known = value.kind != WR_REDIS_NONE;
+    if (!found->known) return true;
+    if (value.kind != WR_REDIS_TEXT ||
+        !wr_wire_unpack_record(value.text.data, value.text.length, &found->record))
+        return wr_fault(fault, "the key '%.300s' in Redis is no bucket of weir (which has %d "
+                               "bytes); is another program using this prefix?", shown,
+                        WR_WIRE_RECORD_BYTES);
+    found->behind_us = found->record.tat_us - found->now_us;
+    if (found->behind_us < 0) found->behind_us = 0;
+    return true;
+}
+
+static bool ask_bucket(struct wr_redis *redis, struct found *found, struct wr_fault *fault) {
+    char shown[WR_BUCKET_SHOWN_BYTES] = "";
+    struct wr_redis_reply *reply = NULL, *life = NULL;
+    const struct wr_text name = {found->name, found->name_bytes};
+    const struct wr_text get[] = {wr_text_of("GET"), name}, ttl[] = {wr_text_of("PTTL"), name};
+    wr_text_show(shown, sizeof shown, name);
+    bool good = wr_redis_send(redis, get, 2, fault) && wr_redis_send(redis, ttl, 2, fault) &&
+                wr_redis_next(redis, &reply, fault) && wr_redis_next(redis, &life, fault);
+    const struct wr_redis_value value = wr_redis_look(reply);
+    const bool type = value.kind == WR_REDIS_ERROR && value.text.length >= 9 &&
+                      memcmp(value.text.data, "WRONGTYPE", 9) == 0;
+    if (good && value.kind == WR_REDIS_ERROR && !type)
+        good = wr_redis_refused(redis, value.text, fault);
+    if (good) good = read_record(found, value, shown, fault);
+    if (good && !wr_redis_number(wr_redis_look(life), &found->life_ms)) found->life_ms = -1;
+    wr_redis_drop(reply);
+    wr_redis_drop(life);
+    return good;
+}
+
+static bool ask_epoch(struct wr_redis *redis, const struct job *job, struct found *found,
+                      struct wr_fault *fault) {
+    char name[WR_BUCKET_NAME_BYTES];
+    snprintf(name, sizeof name, "%s{%" PRIu32 "}e", job->prefix, found->group);
+    struct wr_redis_reply *reply = wr_redis_ask(redis, fault, "GET", name, NULL);
+    if (reply == NULL) return false;
+    if (!wr_redis_number(wr_redis_look(reply), &found->epoch_us)) found->epoch_us = 0;
+    wr_redis_drop(reply);
+    return true;
+}
+
+static bool ask(const struct job *job, struct found *found, struct wr_fault *fault) {
+    struct wr_redis *redis;
+    found->group = wr_wire_group(job->key.bytes, job->key.length, (uint32_t)job->groups);
+    found->name_bytes =
+        wr_wire_bucket_name(job->prefix, found->group, job->limiter, job->key.bytes,
+                            job->key.length, found->name, sizeof found->name);
+    if (!wr_redis_open(&redis, &job->url, TIMEOUT_NS, fault)) return false;
+    const bool good =
+        wr_redis_time_us(redis, &found->now_us, fault) && ask_bucket(redis, found, fault) &&
+        ask_epoch(redis, job, found, fault) &&
+        wr_redis_nodes(redis, job->prefix, found->now_us, &found->nodes, fault);
+    wr_redis_close(redis);
+    if (good) found->demand = wr_bucket_demand(&found->record, found->epoch_us, found->now_us);
+    return good;
+}
+
+// Telling -------------------------------------------------------------------------------------
+
+// In millionths of a token; below zero: debt.
+static wide level_millionths(const struct job *job, const struct found *found) {
+    const wide spent = (wide)found->behind_us * (wide)WEIR_MICROSECOND * job->rate.tokens *
+                       1000000 / job->rate.period_ns;
+    return (wide)job->burst * 1000000 - spent;
+}
+
+static double level_tokens(const struct job *job, const struct found *found) {
+    return (double)level_millionths(job, found) / 1e6;
+}
+
+static void write_known(FILE *out, const struct job *job, const struct found *found) {
+    char span[WR_UNIT_TEXT];
+    wr_span_text((uint64_t)found->behind_us * WEIR_MICROSECOND, span);
+    if (found->behind_us == 0) fprintf(out, "full\n");
+    else fprintf(out, "full in %s, if nothing more is granted\n", span);
+    if (job->has_rate)
+        fprintf(out, "level %.3f of %" PRIu64 " tokens\n", level_tokens(job, found), job->burst);
+    if (found->epoch_us > 0) {
+        wr_duration_text((uint64_t)found->epoch_us * WEIR_MICROSECOND, span);
+        fprintf(out, "asked for on all nodes: %.1f tokens/s (%" PRIu32 " in the last epoch of %s, %"
+                     PRIu32 " so far in this one)\n", found->demand.per_s,
+                found->demand.last_epoch, span, found->demand.this_epoch);
+    } else {
+        fprintf(out, "asked for: not known; the group has no epoch length, so no node reports\n");
+    }
+    fprintf(out, "generation %" PRIu32 " of the limit\n", found->record.generation);
+}
+
+static void write_text(FILE *out, const struct job *job, const struct found *found) {
+    char name[WR_BUCKET_SHOWN_BYTES] = "";
+    wr_text_show(name, sizeof name, (struct wr_text){found->name, found->name_bytes});
+    fprintf(out, "%s\n", name);
+    if (found->known) write_known(out, job, found);
+    else {
+        fprintf(out, "no such key: the bucket is full\n");
+        if (job->has_rate)
+            fprintf(out, "level %" PRIu64 ".000 of %" PRIu64 " tokens\n", job->burst, job->burst);
+    }
+    if (found->nodes > 0)
+        fprintf(out, "%" PRId64 " node%s alive\n", found->nodes, found->nodes == 1 ? "" : "s");
+    else fprintf(out, "no node is known to this prefix\n");
+}
+
+static json_t *number_or_null(bool known, int64_t value) {
+    return known ? json_integer((json_int_t)value) : json_null();
+}
+
+static bool write_json(FILE *out, const struct job *job, const struct found *found) {
+    char name[WR_BUCKET_SHOWN_BYTES] = "", key[WR_BUCKET_SHOWN_BYTES];
+    const bool epoch = found->known && found->epoch_us > 0;
+    wr_text_show(name, sizeof name, (struct wr_text){found->name, found->name_bytes});
+    wr_bucket_key_show((struct wr_text){job->key.bytes, job->key.length}, key);
+    json_t *root = json_pack(
+        "{s:s, s:s, s:s, s:i, s:b, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:I}",
+        "limiter", job->limiter, "key", key, "redis_key", name, "group", (int)found->group,
+        "known", found->known, "full_after_us", (json_int_t)found->behind_us, "level",
+        job->has_rate ? json_real(level_tokens(job, found)) : json_null(), "burst",
+        number_or_null(job->has_rate, (int64_t)job->burst), "demand_per_s",
+        epoch ? json_real(found->demand.per_s) : json_null(), "last_epoch_tokens",
+        number_or_null(epoch, found->demand.last_epoch), "this_epoch_tokens",
+        number_or_null(epoch, found->demand.this_epoch), "epoch_us",
+        number_or_null(found->epoch_us > 0, found->epoch_us), "generation",
+        number_or_null(found->known, found->record.generation), "kept_for_ms",
+        number_or_null(found->known && found->life_ms >= 0, found->life_ms), "nodes",
+        (json_int_t)found->nodes);
+    const bool good = root != NULL && json_dumpf(root, out, JSON_INDENT(2)) == 0 &&
+                      fputc('\n', out) != EOF;
+    json_decref(root);
+    return good;
+}
+
+static bool tell(const struct job *job, const struct found *found, struct wr_fault *fault) {
+    struct wr_output *output;
+    bool good = wr_output_open(&output, job->output, fault);
+    if (good && !job->json) write_text(wr_output_file(output), job, found);
+    if (good && job->json && !write_json(wr_output_file(output), job, found))
+        good = wr_fault(fault, "%.200s: it cannot be written", job->output);
+    good = good && wr_output_close(output, fault) && wr_output_publish(output, fault);
+    wr_output_destroy(output);
+    return good;
+}
+
+int wr_cmd_peek(int argc, char **argv) {
+    struct job job = {.url_text = WR_REDIS_URL_USUAL, .prefix = "weir:", .output = "-",
+                      .groups = 1};
+    struct found found = {.group = 0};
+    struct wr_fault fault = {""};
+    const int code = read_arguments(&job, argc, argv);
+    if (code >= 0) return code;
+    if (ask(&job, &found, &fault) && tell(&job, &found, &fault)) return WR_EXIT_FINE;
+    fprintf(stderr, "weir peek: %s\n", fault.text);
+    return WR_EXIT_TROUBLE;
+}

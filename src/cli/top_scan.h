@@ -1,0 +1,58 @@
+// top_scan.h - what all nodes of a fleet left in Redis, gathered by SCAN.
+//
+// SCAN may show a name twice and misses what comes meanwhile, so counts are close, not exact.
+#ifndef WR_TOP_SCAN_H
+#define WR_TOP_SCAN_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "bucket.h"
+#include "redis.h"
+
+#define WR_TOP_ROWS_MAX 1000
+#define WR_TOP_LIMITERS_MAX 128
+#define WR_TOP_GROUPS 64
+
+enum wr_top_by { WR_TOP_DEMAND, WR_TOP_BEHIND };
+
+struct wr_top_row {
+    char name[WR_BUCKET_NAME_BYTES]; // in Redis
+    size_t name_bytes;
+    uint32_t generation;
+    struct wr_bucket_demand demand;
+    int64_t behind_us; // until it is full
+};
+
+struct wr_top_limiter {
+    char name[WR_WIRE_NAME_MAX + 1];
+    uint64_t buckets;
+    uint32_t nodes;   // that count for it
+    uint64_t granted; // asks, since those nodes started
+    uint64_t denied;
+    uint64_t tokens;  // granted
+};
+
+struct wr_top_scan {
+    const char *prefix; // the caller's
+    enum wr_top_by by;
+    size_t wanted;
+    size_t count;
+    struct wr_top_row *rows; // the best first
+    size_t limiter_count;
+    struct wr_top_limiter limiters[WR_TOP_LIMITERS_MAX];
+    uint64_t buckets;
+    uint64_t behind;  // of those, not full
+    uint64_t foreign; // names of the prefix that hold something else
+    int64_t nodes;    // alive
+    uint64_t groups_seen; // a bit each
+    int64_t epoch_us[WR_TOP_GROUPS];
+    int64_t now_us;   // of Redis
+};
+
+bool wr_top_scan_init(struct wr_top_scan *scan, const char *prefix, enum wr_top_by by,
+                      size_t wanted, struct wr_fault *fault);
+bool wr_top_scan_run(struct wr_top_scan *scan, struct wr_redis *redis, struct wr_fault *fault);
+void wr_top_scan_fini(struct wr_top_scan *scan);
+
+#endif

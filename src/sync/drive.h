@@ -1,0 +1,59 @@
+// Driving strict limiters (strict.h): for each, and for each group of it, a connection of its own.
+//
+// The sync's thread works here without the sync's lock, since the asks' callbacks are called from
+// within. What other threads see of a drive is atomic: sync.h has the tags.
+#pragma once
+
+#include <poll.h>
+
+#include "strict.h"
+#include "sync.h"
+
+enum wr_drive_phase {
+    WR_DRIVE_CLOSED,
+    WR_DRIVE_OPENING,
+    WR_DRIVE_LOADING,
+    WR_DRIVE_READY,
+    WR_DRIVE_SENT
+};
+
+struct wr_drive_lane {
+    struct wr_conn *conn;
+    enum wr_drive_phase phase;
+    int64_t since_us; // of what the phase waits for
+    int64_t hold_us;  // nothing before this
+    uint32_t failures; // in a row
+    uint32_t hops;
+    bool asking;
+    bool loaded;
+    char sha[WR_WIRE_SHA_BYTES + 1];
+};
+
+struct wr_drive {
+    struct wr_drive *next;
+    struct weir_sync *sync;
+    _Atomic(struct weir *) weir; // P1: NULL: detached. The drive stays until the sync goes
+    struct wr_strict *strict;
+    char name[WR_WIRE_NAME_MAX + 1];
+    uint32_t generation;       // under the lock
+    _Atomic int64_t leave_us;  // R1: close when idle, or by then; INT64_MAX: no
+    bool left;                 // under the lock: closed for good
+    struct wr_drive_lane lanes[]; // groups
+};
+
+// With the lock.
+int wr_drive_add(struct weir_sync *sync, struct weir *limiter, const char *name,
+                 const struct weir_sync_limiter_options *options, struct weir_error *error);
+struct wr_drive *wr_drive_find(struct weir_sync *sync, const struct weir *limiter);
+struct wr_drive *wr_drive_first(const struct weir_sync *sync);
+void wr_drives_open(struct weir_sync *sync);
+void wr_drives_forked(struct weir_sync *sync);
+void wr_drives_free(struct weir_sync *sync);
+
+// The thread, without the lock.
+void wr_drives_tick(struct weir_sync *sync);
+size_t wr_drives_count_fds(struct weir_sync *sync);
+void wr_drives_list_fds(struct weir_sync *sync, struct pollfd *fds, size_t room);
+void wr_drives_work(struct weir_sync *sync, const struct pollfd *fds, size_t count);
+bool wr_drives_are_idle(const struct weir_sync *sync);
+void wr_drives_close(struct weir_sync *sync); // at the thread's end
