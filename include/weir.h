@@ -12,7 +12,7 @@
 //
 // Units. Time is in nanoseconds, on the limiter's own clock; tokens are whole numbers. A limit is
 // `tokens` every `period_ns`, with at most `burst` saved up. Arithmetic is exact: a key that was
-// denied passes after exactly `retry_after_ns` and not one nanosecond sooner, if nobody else spends.
+// denied passes after exactly `retry_after_ns`, and not a nanosecond sooner, if nobody else spends.
 //
 // The promise. Over any window of the limiter's clock a key is granted at most
 // burst + rate * window + max_rate * 1 ns tokens (and what was refunded, and what a displaced
@@ -127,8 +127,8 @@ static inline struct weir_limit weir_unlimited(void) {
 // Keys
 
 // What is limited. Make one with the functions below; it holds a pointer to the caller's bytes,
-// which must stay until the call that it is given to returns. A limit that has no keys, such as that
-// of a provider, is a limiter of capacity 1 and any one key.
+// which must stay until the call that it is given to returns. A limit that has no keys, such as
+// that of a provider, is a limiter of capacity 1 and any one key.
 struct weir_key {
     const void *data;
     uint64_t word;
@@ -180,7 +180,7 @@ struct weir;
 
 // What to do when all eight places of a key are taken by other busy keys.
 enum weir_full_policy {
-    WEIR_FULL_DISPLACE = 0, // forget the bucket nearest to full of the eight (counted, with its debt)
+    WEIR_FULL_DISPLACE = 0, // forget the fullest bucket of the eight (counted, with its debt)
     WEIR_FULL_DENY,         // answer WEIR_NO_ROOM
     WEIR_FULL_GRANT,        // grant without a bucket (answer.untracked, counted)
 };
@@ -328,8 +328,8 @@ WEIR_API int weir_take_some(struct weir *limiter, struct weir_key key, uint64_t 
                             struct weir_answer *answer);
 
 // Takes `cost` tokens from the future. WEIR_GRANTED: they are the caller's, due after
-// answer->retry_after_ns (0: now); whoever reserves later is due later. WEIR_DENIED: it would be due
-// later than `max_wait_ns` (0: any time) or than max_ahead allows, and nothing was taken.
+// answer->retry_after_ns (0: now); whoever reserves later is due later. WEIR_DENIED: it would be
+// due later than `max_wait_ns` (0: any time) or than max_ahead allows, and nothing was taken.
 WEIR_API int weir_reserve(struct weir *limiter, struct weir_key key, uint64_t cost,
                           uint64_t max_wait_ns, struct weir_answer *answer);
 
@@ -339,8 +339,8 @@ WEIR_API int weir_cancel(struct weir *limiter, struct weir_key key, uint64_t cos
                          struct weir_answer *answer);
 
 // Carries out `count` asks as weir_do would, in order, with their table lines fetched side by side:
-// over a large table several times faster an ask. results[i] is the result of asks[i]; `answers` may
-// be NULL. Asks of up to 32 share one reading of the clock.
+// over a large table several times faster an ask. results[i] is the result of asks[i]; `answers`
+// may be NULL. Asks of up to 32 share one reading of the clock.
 // Returns WEIR_GRANTED when all were granted, else the first other result.
 WEIR_API int weir_do_batch(struct weir *limiter, const struct weir_ask *asks, size_t count,
                            int *results, struct weir_answer *answers);
@@ -353,16 +353,17 @@ struct weir_part {
 
 #define WEIR_PARTS_MAX 64
 
-// Takes from every part or from none: all are peeked at, then debited in order; a refusal on the way
-// refunds in reverse. `refused` (may be NULL) is set to the index of the part that refused, or to
-// `count`; `answers` (may be NULL) has one for each part. Returns WEIR_GRANTED or that part's result.
-// A dry-run limiter never refuses. A thread killed half way leaves at most one cost a limiter
-// debited, and others may see a denial meanwhile. 1 to WEIR_PARTS_MAX parts, else WEIR_EINVAL.
+// Takes from every part or from none: all are peeked at, then debited in order; a refusal on the
+// way refunds in reverse. `refused` (may be NULL) is set to the index of the part that refused, or
+// to `count`; `answers` (may be NULL) has one for each part. Returns WEIR_GRANTED or that part's
+// result. A dry-run limiter never refuses. A thread killed half way leaves at most one cost a
+// limiter debited, and others may see a denial meanwhile.
+//   count  1 to WEIR_PARTS_MAX, else WEIR_EINVAL
 WEIR_API int weir_take_all(const struct weir_part *parts, size_t count, size_t *refused,
                            struct weir_answer *answers);
 
-// Sleeps until `cost` tokens are the caller's. The place in the queue is a reservation: in the order
-// of arrival, each waiter sleeping until its own time, on the monotonic clock, without spinning.
+// Sleeps until `cost` tokens are the caller's. The place in the queue is a reservation: in order of
+// arrival, each waiter sleeping until its own time, on the monotonic clock, without spinning.
 //   timeout_ns    the longest to wait; WEIR_FOREVER: no limit
 //   WEIR_GRANTED  the tokens were taken
 //   WEIR_DENIED   they would be due after the timeout (said at once; retry_after_ns tells when), or
@@ -376,7 +377,7 @@ WEIR_API int weir_take_all(const struct weir_part *parts, size_t count, size_t *
 WEIR_API int weir_wait(struct weir *limiter, struct weir_key key, uint64_t cost,
                        uint64_t timeout_ns, struct weir_answer *answer);
 
-// weir_wait for an ask in full, such as one with a weight. WEIR_EINVAL unless its kind is WEIR_TAKE.
+// weir_wait for an ask in full, such as one with a weight. WEIR_EINVAL unless it is a WEIR_TAKE.
 WEIR_API int weir_do_wait(struct weir *limiter, const struct weir_ask *ask, uint64_t timeout_ns,
                           struct weir_answer *answer);
 
@@ -398,8 +399,8 @@ struct weir_lease {
 
 struct weir_lease_options {
     size_t size;                 // set by WEIR_LEASE_OPTIONS_INIT
-    uint64_t chunk_max_tokens;   // the most to hold, 1 to 2^32; 0: 256. It starts at 1, doubles while
-                                 //   chunks are used up fast, halves when the bucket runs dry
+    uint64_t chunk_max_tokens;   // the most to hold, 1 to 2^32; 0: 1,024. It starts at 1, doubles
+                                 //   while chunks are used up fast, halves when the bucket runs dry
     uint64_t age_max_ns;         // a stash older than this is given back; 0: 10 ms
     struct weir_weight weight;   // of the key; {0, 0}: 1/1
 };
@@ -413,8 +414,8 @@ WEIR_API WEIR_MUST_USE int weir_lease_init(struct weir_lease *lease, struct weir
 
 // Takes `cost` tokens (1 and up; 0 is granted) from the stash, and refills that when it is short.
 // Results as weir_take. `answer` (may be NULL) is filled on a refusal only. A stash is void as soon
-// as the limit has changed. Cost: about 2 ns from the stash, a weir_do and a clock reading a refill.
-// The counters of weir_stats count a refill as one ask; `tokens` is exact.
+// as the limit has changed. Cost: about 2 ns from the stash, a weir_do and a clock reading a
+// refill. The counters of weir_stats count a refill as one ask; `tokens` is exact.
 WEIR_API int weir_lease_take(struct weir_lease *lease, uint64_t cost, struct weir_answer *answer);
 
 // Gives back a stash that has become too old. Call it now and then from a worker that may pause:

@@ -1,7 +1,7 @@
 // A lease: tokens debited before they are spent, so that spending touches nothing shared.
 //
-// Only its thread writes a lease. The one shared word an ask reads is `current` of the version ring,
-// a line that is written only when the limit changes.
+// Only its thread writes a lease. The one shared word an ask reads is `current` of the version
+// ring, a line that is written only when the limit changes.
 // I1 Every token in the stash has been debited from the bucket, at a limit whose version is
 //    `version`; it is spent or refunded once. So spent + stash <= debited, and debited keeps the
 //    bound of decide.c.
@@ -13,7 +13,7 @@
 #include "call.h"
 #include "hash.h"
 
-#define CHUNK_DEFAULT 256
+#define CHUNK_DEFAULT 1024
 #define AGE_DEFAULT_NS (10 * WEIR_MILLISECOND)
 
 struct lease {
@@ -90,8 +90,8 @@ static void adapt(struct lease *l, uint64_t wanted, uint64_t got, uint64_t now_n
     l->filled_ns = now_ns;
 }
 
-// There was not enough. A peek tells the whole wait; if the bucket has filled meanwhile, a take decides.
-// A refusal is counted once: the refill that got something was not counted as one.
+// There was not enough. A peek tells the whole wait; if the bucket has filled meanwhile, a take
+// decides. A refusal is counted once: the refill that got something was not counted as one.
 static int refuse(struct lease *l, uint64_t cost, bool uncounted, struct weir_answer *answer) {
     const int result = ask(l, WEIR_PEEK, cost, answer);
     if (result == WEIR_GRANTED) return ask(l, WEIR_TAKE, cost, answer);

@@ -1,16 +1,16 @@
 // The protocol's ordinary case: a take of a key that has a bucket, judged at a reading.
 //
-// Whatever is not ordinary - a relic, cost 0, a cost above the burst, a refusal too close to be sure
-// of, a lost CAS - leaves no trace and returns WR_AGAIN: the caller goes the whole way (decide.c, where
-// the argument is; L1 and L3 are defined in decide.c).
+// Whatever is not ordinary - a relic, cost 0, a cost above the burst, a refusal too close to be
+// sure of, a lost CAS - leaves no trace and returns WR_AGAIN: the caller goes the whole way
+// (decide.c, where the argument is; L1 and L3 are defined in decide.c).
 #pragma once
 
 #include "ask.h"
 
 #if defined(WR_U128_VECTOR)
 
-// wr_find_live where a slot is read whole by one instruction: weir.not_plain is set where it is not. Under
-// no sync a tag is its fingerprint and state, and nothing else (exact).
+// wr_find_live where a slot is read whole by one instruction: weir.not_plain is set where it is
+// not. Under no sync a tag is its fingerprint and state, and nothing else (exact).
 static inline __attribute__((always_inline)) struct wr_pair *wr_find_whole(
     struct wr_line_of_slots *line, uint64_t live, bool exact, struct wr_pair *seen) {
 #pragma GCC unroll 4
@@ -53,7 +53,7 @@ static inline struct wr_pair *wr_find_fast(const struct wr_place *place, bool ex
 #endif
 
 static inline __attribute__((always_inline)) int wr_take_live(
-    const struct weir *w, struct wr_pair *way, struct wr_pair seen, const struct wr_now *now,
+    struct weir *w, struct wr_pair *way, struct wr_pair seen, const struct wr_now *now,
     uint64_t units, uint64_t cost, struct wr_verdict *v) {
     const int64_t uncapped = (int64_t)(now->v - seen.word);
     if (WR_UNLIKELY(uncapped < w->relic_level)) return WR_AGAIN;
@@ -66,7 +66,9 @@ static inline __attribute__((always_inline)) int wr_take_live(
     }
     *v = (struct wr_verdict){WEIR_GRANTED, after, cost, 0};
     const struct wr_pair next = {seen.tag, now->v - (uint64_t)after};
-    return WR_LIKELY(wr_u128_cas(way, seen, next)) ? WEIR_GRANTED : WR_AGAIN; // L1
+    if (WR_LIKELY(wr_u128_cas(way, seen, next))) return WEIR_GRANTED; // L1
+    wr_lost(w, 0);
+    return WR_AGAIN;
 }
 
 // Counts an ordinary take of weight 1.

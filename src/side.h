@@ -186,7 +186,7 @@ void wr_synced_counted(const struct weir *w, struct wr_synced *s, const struct w
 // wr_take_live of a synced limiter (live.h). What it does for a plain key between powers of two is all
 // that a million keys pay: the fewer instructions after the slot's miss, the sooner the next one's.
 static inline __attribute__((always_inline)) int wr_take_live_synced(
-    const struct weir *w, struct wr_synced *s, struct wr_pair *way, struct wr_pair seen,
+    struct weir *w, struct wr_synced *s, struct wr_pair *way, struct wr_pair seen,
     const struct wr_now *now, uint64_t units, uint64_t cost, struct wr_verdict *v) {
     const int64_t uncapped = (int64_t)(now->v - seen.word);
     if (WR_UNLIKELY(uncapped < w->relic_level)) return WR_AGAIN;
@@ -208,7 +208,10 @@ static inline __attribute__((always_inline)) int wr_take_live_synced(
     if (WR_UNLIKELY(counted > WR_COUNT_MAX)) return WR_AGAIN;
     *v = (struct wr_verdict){WEIR_GRANTED, left, cost, 0};
     const struct wr_pair next = {seen.tag + (cost << WR_COUNT_SHIFT), now->v - (uint64_t)left};
-    if (WR_UNLIKELY(!wr_u128_cas(way, seen, next))) return WR_AGAIN; // S1
+    if (WR_UNLIKELY(!wr_u128_cas(way, seen, next))) { // S1
+        wr_lost(w, 0);
+        return WR_AGAIN;
+    }
     if (WR_UNLIKELY((count ^ counted) > count || (seen.tag & WR_PLAIN_MASK) == 0))
         wr_synced_counted(w, s, way, seen.tag, cost, now->ns);
     return WEIR_GRANTED;

@@ -74,18 +74,18 @@ static void the_chunk_doubles_while_hot_up_to_its_most(void **state) {
     weir_destroy(w);
 }
 
-static void the_chunk_is_256_tokens_at_most_without_options(void **state) {
+static void the_chunk_is_1024_tokens_at_most_without_options(void **state) {
     (void)state;
-    struct weir *w = create_touched(3001);
+    struct weir *w = create_touched(9001);
     struct weir_lease lease;
     assert_int_equal(weir_lease_init(&lease, w, weir_str("a"), NULL), WEIR_GRANTED);
     uint64_t most = 0;
-    for (uint64_t spent = 1; spent <= 2800; spent++) {
+    for (uint64_t spent = 1; spent <= 8800; spent++) {
         assert_int_equal(weir_lease_take(&lease, 1, NULL), WEIR_GRANTED);
-        const uint64_t stash = 3000 - left_of(w) - spent;
+        const uint64_t stash = 9000 - left_of(w) - spent;
         most = stash > most ? stash : most;
     }
-    assert_true(most <= 255);
+    assert_true(most <= 1023);
     weir_lease_fini(&lease);
     assert_int_equal(left_of(w), 200);
     weir_destroy(w);
@@ -395,7 +395,7 @@ static void at_the_edge_of_a_denial_every_grant_is_debited(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_chunk_doubles_while_hot_up_to_its_most),
-        cmocka_unit_test(the_chunk_is_256_tokens_at_most_without_options),
+        cmocka_unit_test(the_chunk_is_1024_tokens_at_most_without_options),
         cmocka_unit_test(the_chunk_halves_when_the_bucket_runs_dry),
         cmocka_unit_test(what_was_debited_is_spent_or_given_back),
         cmocka_unit_test(several_leases_spend_the_burst_and_no_more),
