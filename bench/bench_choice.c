@@ -38,7 +38,8 @@ static uint64_t run_backoff(const struct bench_row *row, void *state, uint64_t i
     (void)state;
     uint64_t lost = 0;
     for (uint64_t i = 0; i < iterations; i++) {
-        for (uint64_t pauses = row->size; ; pauses = pauses < 64 * row->size ? 2 * pauses : pauses) {
+        const uint64_t most = 64 * row->size;
+        for (uint64_t pauses = row->size; ; pauses = pauses < most ? 2 * pauses : pauses) {
             const struct wr_pair old = wr_u128_load(&hot);
             const uint64_t now = wr_ticks(); // as a decision does between its load and its CAS
             if (wr_u128_cas(&hot, old, (struct wr_pair){old.tag + 1, now})) break;

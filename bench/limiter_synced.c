@@ -1,7 +1,7 @@
-// weir under a sync: the same decisions, with a stand-in for the sync thread that queues every touched
-// key and takes 150,000 a second of them, what one Redis core answers; its answer is always that the bucket
-// is as this node left it. So what is measured is what the sync adds to a decision, without the
-// cost of Redis and of talking to it.
+// weir under a sync: the same decisions, with a stand-in for the sync thread that queues every
+// touched key and takes 150,000 a second of them, what one Redis core answers; its answer is always
+// that the bucket is as this node left it. So what is measured is what the sync adds to a decision,
+// without the cost of Redis and of talking to it.
 #include "limiter_weir.h"
 
 #include <pthread.h>
@@ -40,7 +40,7 @@ static void queue(void *context, uint64_t slot, uint64_t fingerprint, bool named
     if (s->in - s->out < QUEUE) s->queue[s->in++ % QUEUE] = (struct queued){slot, fingerprint};
 }
 
-// With m = 1 and a full bucket heard, settle keeps the lower level of the slot: nothing is given away.
+// With m = 1 and a full bucket heard, settle keeps the slot's lower level: nothing is given away.
 static void answer(struct stand_in *s, const struct queued *key) {
     struct wr_node_side taken;
     if (!weir_private_freeze(s->limiter, key->slot, key->fingerprint, 0, &taken)) return;

@@ -53,7 +53,8 @@ static void print(const struct figures *f) {
     printf("{\"seconds\": %.3f, \"granted\": %" PRIu64 ", \"keys_per_second\": %.0f, "
            "\"keys_per_report\": %.1f, \"lag_ms\": %.1f, \"rtt_ms\": %.2f, \"cpu_percent\": %.1f, "
            "\"cpu_us_per_key\": %.2f, \"bytes_out_per_key\": %.1f, \"bytes_in_per_key\": %.1f, "
-           "\"known_keys\": %" PRIu64 ", \"memory_bytes\": %" PRIu64 ", \"reported_tokens\": %" PRIu64
+           "\"known_keys\": %" PRIu64 ", \"memory_bytes\": %" PRIu64
+           ", \"reported_tokens\": %" PRIu64
            ", \"pending_tokens\": %" PRIu64 ", \"lost_tokens\": %" PRIu64
            ", \"excess_bound_tokens\": %.1f, \"unnamed\": %" PRIu64
            ", \"flushed\": %s, \"last_error\": \"%s\"}\n",

@@ -2,8 +2,8 @@
 //
 // L1 The announcement: nothing is consumed.
 // L2 A grant on an absent key: the CAS from FRESH(key, nonce) to LIVE(key, zero).
-// R1 dropped_at is read after the last load of the second scan: acquire loads keep their order. It is
-//    raised before the CAS that drops a bucket; that CAS is a release, so whoever sees the way
+// R1 dropped_at is read after the last load of the second scan: acquire loads keep their order. It
+//    is raised before the CAS that drops a bucket; that CAS is a release, so whoever sees the way
 //    dropped sees the raise. A raise whose drop then fails has only raised it: harmless.
 // F1 The announcing CAS precedes the loads of the second scan. On x86-64 a locked instruction is a
 //    full barrier; elsewhere the fence says so. Without it two threads could each scan before the
@@ -77,7 +77,7 @@ static void raise_dropped_at(struct wr_shard *shard, const struct wr_now *now,
 }
 
 // What a way is worth to a new key.
-// UNREPORTED is full, but a sync has not taken yet what it granted: that goes to the ring of spills.
+// UNREPORTED is full, but a sync has not yet taken what it granted, which goes to the spills' ring.
 enum worth { TAKEN, BUSY, UNREPORTED, EVICTABLE, IDLE, EMPTY };
 
 static enum worth worth_of(const struct weir *w, struct wr_pair seen, const struct wr_now *now) {
@@ -114,7 +114,8 @@ static int choose_displaced(const struct ways *s, const enum worth *worth,
     int best = -1;
     for (int i = 0; i < WR_WAYS; i++) {
         if (worth[i] != BUSY) continue;
-        if (best < 0 || (int64_t)(now->v - s->seen[i].word) > (int64_t)(now->v - s->seen[best].word))
+        if (best < 0 ||
+            (int64_t)(now->v - s->seen[i].word) > (int64_t)(now->v - s->seen[best].word))
             best = i;
     }
     return best;
@@ -154,7 +155,8 @@ static void count_drop(struct weir *w, enum worth of, struct wr_pair seen,
 static bool announce(struct weir *w, const struct wr_ask *ask, const struct ways *s, int victim,
                      enum worth of, const struct wr_now *now, struct wr_pair *fresh) {
     const struct wr_pair seen = s->seen[victim];
-    if (of == IDLE || of == BUSY || of == UNREPORTED) raise_dropped_at(ask->place.shard, now, seen.word);
+    if (of == IDLE || of == BUSY || of == UNREPORTED)
+        raise_dropped_at(ask->place.shard, now, seen.word);
     *fresh = (struct wr_pair){ask->place.fingerprint | WR_STATE_FRESH, new_nonce(w)};
     if (!wr_u128_cas(s->way[victim], seen, *fresh)) return false; // L1
 #if !defined(__x86_64__)

@@ -2,7 +2,7 @@
 //
 // Shared words
 //   current    written by the drawing caller, read by every reading: which line is in force
-//   lines[]    written by the drawing caller before `current` names them, never while they are named
+//   lines[]    written by the drawing caller before `current` names them, never while it does
 //   drawing    a try-lock: who fails to take it uses the line there is. A caller that dies with it
 //              (fork in another thread) only stops the slewing; the child clears it after fork
 //   fallbacks  written by the drawing caller, read by stats

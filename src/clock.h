@@ -119,8 +119,8 @@ static inline struct wr_line_reading wr_counter_read(struct wr_counter *counter,
         if (__builtin_expect(
                 atomic_load_explicit(&counter->current, memory_order_relaxed) != version, 0)) // P1
             continue;
-        // Cores' counters may differ by a few ticks: a reading before the base looks far beyond due,
-        // and is sorted out where that is (wr_clock_redraw).
+        // Cores' counters may differ by a few ticks: a reading before the base looks far beyond
+        // due, and is sorted out where that is (wr_clock_redraw).
         const uint64_t elapsed = ticks - base;
         reading.due = elapsed > due;
         __extension__ typedef unsigned __int128 wide;

@@ -23,8 +23,7 @@
 // Invariants
 // I1 (P1 of the design) A key is LIVE in at most one way. Two activations of one key would each
 //    have scanned the other's way before its own CAS: the later of the two saw LIVE and started
-//    again, or it had removed the other's FRESH, whose CAS then failed, for a nonce is never used
-//    twice.
+//    again, or it had removed the other's FRESH, whose CAS then failed, as no nonce is used twice.
 // I2 FRESH consumed nothing, so anyone may drop it; a LIVE bucket that is full at some reading is
 //    full from then on, and the same as an absent one, so anyone may drop it: with readings in any
 //    order, because the dropping thread first raises dropped_at to the value of V at which that

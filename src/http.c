@@ -5,7 +5,8 @@
 //          up, and what the rate makes in it (so q >= burst). At rate 0 the burst, and no window.
 //   r      whole tokens left
 //   t      the time within which no more than r can be used. Of a refusal, Retry-After: nothing
-//          passes sooner, and that field shall not be the earlier one. Else, until the bucket is full.
+//          passes sooner, and that field shall not be the earlier one. Else, the time until the
+//          bucket is full.
 // Structured fields (RFC 9651): integers of 15 digits at most, strings of printable ASCII.
 #include "call.h"
 #include "text.h"

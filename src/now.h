@@ -59,8 +59,8 @@ struct wr_made {
     uint64_t frac; // in 2^-64
 };
 
-// elapsed * per_ns / 2^shift + frac0 / 2^64. The shift is done as 64 - shift (that is -shift modulo 64)
-// places up before the product: `elapsed` is less than 2^shift, by wr_time_max.
+// elapsed * per_ns / 2^shift + frac0 / 2^64. The shift is done as 64 - shift (that is -shift modulo
+// 64) places up before the product: `elapsed` is less than 2^shift, by wr_time_max.
 static inline struct wr_made wr_make(uint64_t elapsed, uint64_t per_ns, uint64_t frac0,
                                      uint32_t shift) {
     const wr_u128 made = (wr_u128)(elapsed << (-shift & 63)) * per_ns + frac0;

@@ -1,8 +1,8 @@
 // What a slot's 16 bytes mean.
 //
 //   tag   bits 0-39 fingerprint, 40-41 state, 42 named, the rest 0
-//   word  FRESH: the nonce of the announcement; LIVE: `zero`, the value of V at which the bucket was
-//         or will be empty
+//   word  FRESH: the nonce of the announcement; LIVE: `zero`, the value of V at which the bucket
+//         was or will be empty
 // A way of the table is EMPTY (all bits zero), FRESH(key, nonce): announced, nothing consumed, so
 // anyone may drop it without loss; or LIVE(key, zero): the bucket.
 #pragma once

@@ -3,11 +3,11 @@
 // Shared words
 //   owned[]   one bit a line, set by the thread that claims it, cleared when that thread ends
 //   next      which shared line the next thread without its own is given
-// R1 A claim is an acquire, giving back is a release: the next owner goes on from the counts that the
-//    last one stored.
+// R1 A claim is an acquire, giving back is a release: the next owner goes on from the counts that
+//    the last one stored.
 // R2 `next` only spreads threads over lines.
-// Nothing here allocates: glibc keeps the first 32 thread-specific keys inside the thread itself, so
-// where the library's key is a later one, threads use the shared lines.
+// Nothing here allocates: glibc keeps the first 32 thread-specific keys inside the thread itself,
+// so where the library's key is a later one, threads use the shared lines.
 // Checked by tests/test_thread.c and tests/stress_take.c.
 #include "thread.h"
 

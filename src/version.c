@@ -3,16 +3,16 @@
 // Shared words
 //   current   written by set_limit's CAS; read by every decision, before and after it copies
 //   claims    one bit an entry; set and cleared by the thread that is filling the entry
-//   ring[e].t0        written as UNSET(version) by the filler; then once, by a CAS of any thread, to
-//                     the start of the version
+//   ring[e].t0        written as UNSET(version) by the filler; then once, by a CAS of any thread,
+//                     to the start of the version
 //   ring[e].ready, v0, frac0, ramp0   written by the filler, after t0 is set, while it still holds
 //                     the claim
 //   ring[e].*         all else: written by the filler before `current` names the entry
 //
 // Invariants
 // I1 A version number is never used twice, and the entry that `current` names is never filled: a
-//    filler claims an entry, then checks that `current` does not name it; nobody else can publish an
-//    entry that he has claimed.
+//    filler claims an entry, then checks that `current` does not name it; nobody else can publish
+//    an entry that he has claimed.
 // I2 A copy made between two equal reads of `current` is not torn, by I1.
 // I3 Only the newest version can have t0 unset: set_limit sets the t0 of the version that it
 //    replaces before it publishes, so there is no chain to follow.
@@ -150,7 +150,8 @@ struct wr_now wr_now_read_slow(struct wr_versions *versions, const struct wr_tim
 uint64_t wr_early_wait_ns(struct wr_versions *versions, const struct wr_time_source *source,
                           const struct wr_scale *scale, int64_t at, int64_t from, int64_t to) {
     const struct version_facts f = facts_read(versions, source, scale->shift, at);
-    const int64_t begin = wr_max_i64(f.instant.ns, (int64_t)f.before_t0); // V stands still until then
+    // V stands still until then.
+    const int64_t begin = wr_max_i64(f.instant.ns, (int64_t)f.before_t0);
     const struct position p = before_at(&f, (uint64_t)begin, scale->shift);
     const int64_t at_start = from + (int64_t)(f.c.v0 - p.v);
     const int64_t cap = (int64_t)wr_min_u64(f.before_burst, f.c.burst);
@@ -191,8 +192,8 @@ static void fill(struct wr_version *e, const struct version_facts *now, uint64_t
     atomic_store_explicit(&e->t0, t0, memory_order_relaxed);                         // R3
 }
 
-// Stores what was derived, for the fast path. The caller holds the claim and t0 is set. An unlimited
-// version is never made ready: the fast path need not look for it.
+// Stores what was derived, for the fast path. The caller holds the claim and t0 is set. An
+// unlimited version is never made ready: the fast path need not look for it.
 static void make_ready(struct wr_version *e, const struct wr_version_copy *c) {
     atomic_store_explicit(&e->v0, c->v0, memory_order_relaxed);       // P2
     atomic_store_explicit(&e->frac0, c->frac0, memory_order_relaxed); // P2
@@ -217,7 +218,8 @@ void wr_versions_init(struct wr_versions *versions, const struct wr_profile *pro
 static int claim(struct wr_versions *versions, unsigned except) {
     uint64_t claims = atomic_load_explicit(&versions->claims, memory_order_relaxed); // R2
     for (;;) {
-        const uint64_t free = ~claims & ((UINT64_C(1) << WR_VERSIONS) - 1) & ~(UINT64_C(1) << except);
+        const uint64_t all = (UINT64_C(1) << WR_VERSIONS) - 1;
+        const uint64_t free = ~claims & all & ~(UINT64_C(1) << except);
         if (free == 0) return -1;
         const int entry = __builtin_ctzll(free);
         if (atomic_compare_exchange_weak_explicit(&versions->claims, &claims,     // R2
@@ -272,7 +274,8 @@ int wr_versions_change(struct wr_versions *versions, const struct wr_time_source
 void wr_versions_limit(struct wr_versions *versions, uint64_t unit_tokens,
                        struct weir_limit *limit) {
     for (;;) {
-        const uint64_t current = atomic_load_explicit(&versions->current, memory_order_acquire); // P1
+        const uint64_t current =
+            atomic_load_explicit(&versions->current, memory_order_acquire); // P1
         struct wr_version *e = &versions->ring[current % WR_VERSIONS];
         limit->tokens = atomic_load_explicit(&e->tokens, memory_order_acquire);       // R1
         limit->period_ns = atomic_load_explicit(&e->period_ns, memory_order_acquire); // R1

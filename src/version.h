@@ -15,15 +15,15 @@
 
 #define WR_VERSIONS 16 // at most 14 threads may be changing the limit at the same moment
 
-// Times are nanoseconds since the limiter's epoch, within 2^(shift - 1) either way: 73 years, and 18
-// for rates of 4*10^9 a second and more. Only a caller's clock can be outside, and is clamped.
+// Times are nanoseconds since the limiter's epoch, within 2^(shift - 1) either way: 73 years, and
+// 18 for rates of 4*10^9 a second and more. Only a caller's clock can be outside, and is clamped.
 static inline int64_t wr_time_max(uint32_t shift) {
     return (INT64_C(1) << (shift - 1)) - 1;
 }
 
 struct wr_version {
     // One cache line: all that a decision reads in the ordinary case.
-    _Alignas(64) _Atomic uint64_t ready; // the version whose v0, frac0 and ramp0 below are filled in
+    _Alignas(64) _Atomic uint64_t ready; // the version whose v0, frac0 and ramp0 are filled in
     _Atomic uint64_t t0;                 // start, or UNSET(version)
     _Atomic uint64_t per_ns;             // M
     _Atomic uint64_t v0;                 // V at t0
@@ -88,9 +88,9 @@ void wr_versions_init(struct wr_versions *versions, const struct wr_profile *pro
 struct wr_now wr_now_read_slow(struct wr_versions *versions, const struct wr_time_source *source,
                                uint32_t shift, int64_t at);
 
-// The shortest wait from a reading `at` before the start of the limit in force until a bucket has come
-// from level `from` to `to`: at the old rate and within both bursts up to the start, at the new from
-// then on.
+// The shortest wait from a reading `at` before the start of the limit in force until a bucket has
+// come from level `from` to `to`: at the old rate and within both bursts up to the start, at the
+// new from then on.
 uint64_t wr_early_wait_ns(struct wr_versions *versions, const struct wr_time_source *source,
                           const struct wr_scale *scale, int64_t at, int64_t from, int64_t to);
 

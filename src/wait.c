@@ -88,8 +88,8 @@ static uint64_t due_after_ns(struct weir *w, const struct wr_ask *reservation) {
     return answer.retry_after_ns;
 }
 
-// True when a refused reservation may still succeed before the deadline: the limit lets nothing
-// pass at present, or the queue is longer than max_ahead. Then sleeps until it is worth another try.
+// True when a refused reservation may still succeed before the deadline: nothing passes at present,
+// or the queue is longer than max_ahead. Then sleeps until it is worth another try.
 static bool sleep_for_room(struct weir *w, const struct wr_ask *ask, uint32_t seen,
                            const struct weir_answer *refused, uint64_t deadline_ns) {
     const struct wr_now now = wr_now_read(w->versions, &w->source, w->scale.shift, 0, false);

@@ -1,5 +1,5 @@
-// Built by tests/install.sh: loads the library by dlopen, as a host of plugins does, and asks it from
-// a thread that was there before and from one that came after.
+// Built by tests/install.sh: loads the library by dlopen, as a host of plugins does, and asks it
+// from a thread that was there before and from one that came after.
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>

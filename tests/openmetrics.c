@@ -1,6 +1,6 @@
 // The reader of openmetrics.h. Written from the specification's grammar and rules, and stricter
-// where it leaves a choice: TYPE, UNIT, HELP in this order, no time stamps, no exemplars, no control
-// characters, only the escapes that are needed.
+// where it leaves a choice: TYPE, UNIT, HELP in this order, no time stamps, no exemplars, no
+// control characters, only the escapes that are needed.
 #include "openmetrics.h"
 
 #include <stdio.h>

@@ -44,12 +44,13 @@ static struct wr_spread spreads[SHARDS_TRIED][THREADS_TRIED][2];
 static const char *const skews[2] = {"all alike", "zipf"};
 
 static void print_help(void) {
-    printf("weir tune - which shard count to use on this machine, or that it makes no difference\n\n"
+    printf("weir tune - which shard count to use on this machine, or that it makes no difference\n"
+           "\n"
            "    weir tune --capacity 1M --threads 16\n"
            "    weir tune --capacity 100k --plot shards.svg\n"
            "    weir tune --json > tune.json\n\n"
-           "Sweeps shards x threads x skew, prints nanoseconds a decision, and says in one line what\n"
-           "to put into weir_options.shards for the capacity and the highest thread count.\n\n"
+           "Sweeps shards x threads x skew, prints nanoseconds a decision, and says in one line\n"
+           "what to put into weir_options.shards for the capacity and the highest thread count.\n\n"
            "Options:\n"
            "    --capacity N   busy keys, as many as are asked for (1M)\n"
            "    --threads N    the most threads (one a CPU)\n"

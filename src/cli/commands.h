@@ -3,8 +3,8 @@
 // A command gets its own name as argv[0] and its arguments after it, and answers --help itself. It
 // returns the exit code: 0 fine, 1 trouble with data or the system, 2 wrong usage; other than 0, it
 // has said why. What it wrote to standard output is flushed and checked by main(); a pipe whose
-// reader went away is an error of the write, no signal, so that a command which writes much looks at
-// ferror(stdout) and stops.
+// reader went away is an error of the write, no signal, so that a command which writes much looks
+// at ferror(stdout) and stops.
 #ifndef WR_COMMANDS_H
 #define WR_COMMANDS_H
 

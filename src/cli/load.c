@@ -119,7 +119,8 @@ static bool start(struct worker *workers, uint32_t *started, struct weir *limite
     for (uint32_t i = 0; i < load->threads; i++) {
         workers[i] = (struct worker){
             .limiter = limiter, .load = load, .phase = phase, .measured = measured};
-        if (!draw(&workers[i], i)) return wr_fault(fault, "no memory for %u threads", load->threads);
+        if (!draw(&workers[i], i))
+            return wr_fault(fault, "no memory for %u threads", load->threads);
         if (pthread_create(&workers[i].thread, NULL, work, &workers[i]) != 0) {
             free(workers[i].drawn);
             return wr_fault(fault, "the system starts no thread %u; ask for fewer (--threads)",

@@ -26,8 +26,8 @@ struct wr_load_result {
     uint64_t elapsed_ns;
 };
 
-// A limiter for such loads: `capacity` keys, each with the limit; 0 shards: weir's default. Every key
-// up to `keys` has a bucket already, so no page of the table is touched for the first time later.
+// A limiter for such loads: `capacity` keys, each with the limit; 0 shards: weir's default. Every
+// key up to `keys` has a bucket already, so later no page of the table is touched the first time.
 bool wr_load_create(struct weir **limiter, const struct weir_limit *limit, uint64_t capacity,
                     uint64_t keys, uint32_t shards, struct wr_fault *fault);
 

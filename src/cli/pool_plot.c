@@ -60,7 +60,8 @@ void wr_pool_plot(struct wr_plot *plot, const struct wr_pool_runs *runs) {
     for (size_t i = 0; i < runs->count; i++) write_data(out, runs->runs[i], i);
     write_capacity(out, runs->runs[0]);
     fprintf(out, "set xlabel 'seconds'\nset ylabel 'events a second'\nset yrange [0:*]\n"
-                 "set xrange [0:%.3f]\nset grid ytics lc rgb '#dddddd'\nset key outside\nset multiplot layout %zu,1\n",
+                 "set xrange [0:%.3f]\nset grid ytics lc rgb '#dddddd'\nset key outside\n"
+                 "set multiplot layout %zu,1\n",
             (double)runs->runs[0]->options.duration_ns / 1e9, runs->count);
     for (size_t i = 0; i < runs->count; i++) write_picture(out, runs->runs[i], i);
     fputs("unset multiplot\n", out);

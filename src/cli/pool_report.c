@@ -203,8 +203,8 @@ static void write_table(FILE *out, const struct wr_pool_runs *runs) {
                  "parked  dead  lost\n");
     for (size_t i = 0; i < runs->count; i++) write_table_row(out, runs->runs[i]);
     fprintf(out, "\nof possible: of what the provider could have taken in that run, its capacity "
-                 "while anything\n    waited, else what arrived. overload: calls answered 429, 503 or "
-                 "not at all. parked: still waiting\n    when the run ended.\n");
+                 "while anything\n    waited, else what arrived. overload: calls answered 429, 503 "
+                 "or not at all. parked: still waiting\n    when the run ended.\n");
 }
 
 void wr_pool_report_write(FILE *out, const struct wr_pool_runs *runs) {

@@ -207,9 +207,9 @@ static uint64_t typing_gap_ns(struct wr_trace *trace, uint64_t user) {
     return 10 * interval_ns + wr_random_below(random, 30 * interval_ns);
 }
 
-// The time that the trace gives for the user's event: when he meant it, cut to the resolution. Where
-// a bucket of his rate and burst has no token then, by the times that the trace has given, he waits
-// until it has.
+// The time that the trace gives for the user's event: when he meant it, cut to the resolution.
+// Where a bucket of his rate and burst has no token then, by the times that the trace has given, he
+// waits until it has.
 static uint64_t fit_ns(struct wr_trace *trace, uint64_t user) {
     struct typist *typist = &trace->typists[user];
     uint64_t resolution_ns = trace->options.resolution_ns;

@@ -28,7 +28,8 @@
 //               come twice.
 //   typing      each user has the rate for himself. He writes in spells: up to 20 events at once,
 //               then on at the rate, then a pause; and always fits a bucket of the rate and a burst
-//               of WR_TRACE_TYPING_BURST. Users 1, 11, 21, ... do not: they go on at 2 to 4 times it.
+//               of WR_TRACE_TYPING_BURST. Users 1, 11, 21, ... do not: they go on at 2 to 4 times
+//               the rate.
 #define WR_TRACE_KINDS(X)                                                                          \
     X(FLASH_SALE, "flash-sale", "quiet, a spike of thirty times with bots and a crowd, decay")     \
     X(STEADY, "steady", "users who follow Zipf's law, at an even rate")                            \
