@@ -4,8 +4,8 @@
 // A reading shared by up to 32 asks is older than their scans, by about a microsecond. For a grant
 // that is safe: it is judged at the reading, by a CAS on the word it saw. A refusal so close that
 // the age could matter (2 us, as in decide.c) is judged again with a reading of its own. A key
-// without a bucket goes the whole way: its clock must be read after its second scan. (L3 is defined in
-// decide.c.)
+// without a bucket goes the whole way: its clock must be read after its second scan. (L3 is
+// defined in decide.c.)
 #include "call.h"
 #include "hash.h"
 #include "live.h"
@@ -31,8 +31,9 @@ static const struct weir_ask *ask_at(const struct weir_ask *asks, size_t index, 
 // An ask that a shared reading is good for: a plain take.
 static bool is_plain(const struct weir *w, const struct weir_ask *ask,
                      const struct weir_answer *answer, const struct steps *steps) {
-    return !w->not_plain && ask->kind == WEIR_TAKE && ask->weight.num == ask->weight.den &&
-           ask->size == steps->ask_bytes && (answer == NULL || answer->size == sizeof *answer);
+    return !w->not_plain && ask->cost - 1 < w->scale.cost_max && ask->kind == WEIR_TAKE &&
+           ask->weight.num == ask->weight.den && ask->size == steps->ask_bytes &&
+           (answer == NULL || answer->size == sizeof *answer);
 }
 
 // What a chunk's grants add to the counters, added once.
@@ -90,7 +91,7 @@ static inline __attribute__((always_inline)) int do_chunk(
         ways[i] = wr_find_fast_in(&places[i], 0, s == NULL, &seen);
         if (ways[i] == NULL) __builtin_prefetch(places[i].line[1]);
     }
-    bool shared = wr_now_try(w->versions, &w->source, w->scale.shift, 0, false, &now);
+    bool shared = wr_now_try(w->versions, &w->source, &w->scale.shift, 0, false, &now);
     for (size_t i = 0; i < count; i++) {
         const struct weir_ask *ask = ask_at(asks, i, steps->ask_bytes);
         struct weir_answer *answer = wr_answer_at(answers, i, steps->answer_bytes);
@@ -100,7 +101,7 @@ static inline __attribute__((always_inline)) int do_chunk(
         if (WR_UNLIKELY(result == WR_AGAIN)) {
             result = weir_do(w, ask, answer);
             // It read the clock: what follows is not judged at an earlier reading.
-            shared = shared && wr_now_try(w->versions, &w->source, w->scale.shift, 0, false, &now);
+            shared = shared && wr_now_try(w->versions, &w->source, &w->scale.shift, 0, false, &now);
         }
         results[i] = result;
         first = note(first, result);
@@ -137,10 +138,10 @@ int weir_do_batch(struct weir *limiter, const struct weir_ask *asks, size_t coun
         const struct weir_ask *next = ask_at(asks, done, steps.ask_bytes);
         struct weir_answer *answer = wr_answer_at(answers, done, steps.answer_bytes);
         struct wr_synced *s = wr_synced_of(limiter);
+        int *result = results + done;
         first = note(first, WR_LIKELY(s == NULL)
-                                ? do_chunk_plain(limiter, next, some, results + done, answer, &steps)
-                                : do_chunk_synced(limiter, s, next, some, results + done, answer,
-                                                  &steps));
+                                ? do_chunk_plain(limiter, next, some, result, answer, &steps)
+                                : do_chunk_synced(limiter, s, next, some, result, answer, &steps));
     }
     return first;
 }

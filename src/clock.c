@@ -48,6 +48,7 @@ static uint64_t slope(uint64_t ns, uint64_t ticks) {
     return ticks == 0 ? 0 : (uint64_t)(((wide)ns << WR_TICK_SHIFT) / ticks);
 }
 
+// A slope of 0 is no clock: that line is given up, and always due.
 static void publish(struct wr_counter *counter, uint64_t ticks, uint64_t ns, uint64_t per_tick) {
     const uint64_t version =
         atomic_load_explicit(&counter->current, memory_order_relaxed) + 1; // P1
@@ -83,7 +84,7 @@ void wr_counter_end_draw(struct wr_counter *counter) {
 }
 
 static bool fall(struct wr_counter *counter) {
-    atomic_store_explicit(&counter->current, WR_COUNTER_FALLEN, memory_order_release); // P1
+    publish(counter, 0, 0, 0);
     atomic_fetch_add_explicit(&counter->fallbacks, 1, memory_order_relaxed);           // R3
     return false;
 }

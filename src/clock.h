@@ -22,13 +22,12 @@
 #define WR_TICK_SHIFT 58
 #define WR_TICK_LIFT (64 - WR_TICK_SHIFT)
 #define WR_LINES 8
-#define WR_COUNTER_FALLEN UINT64_MAX
 
 struct wr_line {
     _Atomic uint64_t base_ticks;
     _Atomic uint64_t base_ns;
     _Atomic uint64_t per_tick;
-    _Atomic uint64_t due_ticks; // after so many ticks past the base, draw a new line
+    _Atomic uint64_t due_ticks; // after so many ticks past the base, draw a new line; 0: given up
 };
 
 struct wr_counter {
@@ -42,7 +41,7 @@ struct wr_counter {
     uint64_t interval_ns;
 };
 
-// Pure: all time comes in. `wr_counter_ns` returns UINT64_MAX - never a time - once fallen.
+// Pure: all time comes in.
 void wr_counter_init(struct wr_counter *counter, uint64_t ticks, uint64_t mono_ns,
                      uint64_t later_ticks, uint64_t later_mono_ns);
 // Draws a new line from one simultaneous reading. Returns false if the counter was given up.
@@ -98,7 +97,7 @@ static inline uint64_t wr_after(uint64_t ticks) {
 
 struct wr_line_reading {
     uint64_t ns;
-    bool fallen;
+    bool fallen; // only looked at when due, which a line that was given up always is
     bool due;
 };
 
@@ -107,10 +106,6 @@ static inline struct wr_line_reading wr_counter_read(struct wr_counter *counter,
         struct wr_line_reading reading = {0, false, false};
         const uint64_t version =
             atomic_load_explicit(&counter->current, memory_order_acquire); // P1
-        if (version == WR_COUNTER_FALLEN) {
-            reading.fallen = true;
-            return reading;
-        }
         struct wr_line *line = &counter->lines[version % WR_LINES];
         const uint64_t base = atomic_load_explicit(&line->base_ticks, memory_order_acquire); // R1
         const uint64_t ns = atomic_load_explicit(&line->base_ns, memory_order_acquire);      // R1
@@ -123,6 +118,7 @@ static inline struct wr_line_reading wr_counter_read(struct wr_counter *counter,
         // due, and is sorted out where that is (wr_clock_redraw).
         const uint64_t elapsed = ticks - base;
         reading.due = elapsed > due;
+        reading.fallen = due == 0;
         __extension__ typedef unsigned __int128 wide;
         reading.ns = ns + (uint64_t)((wide)(elapsed << WR_TICK_LIFT) * per >> 64);
         return reading;

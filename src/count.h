@@ -33,6 +33,8 @@ struct wr_count_line {
     _Atomic uint64_t waits[WEIR_WAIT_BUCKETS];
 };
 
+_Static_assert(sizeof(struct wr_count_line) == WR_THREAD_STRIDE, "what thread.h counts in");
+
 struct wr_counts {
     struct wr_count_line lines[WR_THREAD_LINES];
 };
@@ -55,8 +57,11 @@ uint64_t wr_add_shared(struct wr_count_line *lines, enum wr_counter_id id, uint6
 
 // Adds to a counter of the calling thread's line and returns what it was.
 static inline uint64_t wr_add_own(struct wr_count_line *lines, enum wr_counter_id id, uint64_t n) {
-    const uint32_t line = wr_thread_line_plus_one - 1; // 2^32 - 1 where there is none yet
-    if (WR_THREAD_LIKELY(line < WR_THREAD_OWN)) return wr_add(&lines[line].counters[id], true, n);
+    const uint32_t offset = wr_thread_own_offset; // 0 where there is none yet, or a shared one
+    if (WR_THREAD_LIKELY(offset != 0)) {
+        unsigned char *line = (unsigned char *)lines + offset - 1;
+        return wr_add(&((struct wr_count_line *)(void *)line)->counters[id], true, n);
+    }
     return wr_add_shared(lines, id, n);
 }
 

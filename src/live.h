@@ -52,17 +52,25 @@ static inline struct wr_pair *wr_find_fast(const struct wr_place *place, bool ex
 
 #endif
 
+// A level that does not cover a cost of 1 and more: is it an ordinary denial? Not that of a relic,
+// of a cost above the burst, nor one so close that a fenced clock may say otherwise. (None of these
+// is ever granted by mistake: in each the level, at most the burst, does not cover the cost.)
+static inline bool wr_is_plain_denial(const struct weir *w, const struct wr_now *now,
+                                      uint64_t units, int64_t uncapped, int64_t after) {
+    return WR_LIKELY(uncapped >= w->relic_level) && WR_LIKELY(units <= (uint64_t)now->burst) &&
+           WR_LIKELY((uint64_t)-after > w->two_us_units);
+}
+
+// Not for a cost of 0, nor for units above WR_UNITS_MAX.
 static inline __attribute__((always_inline)) int wr_take_live(
     struct weir *w, struct wr_pair *way, struct wr_pair seen, const struct wr_now *now,
     uint64_t units, uint64_t cost, struct wr_verdict *v) {
     const int64_t uncapped = (int64_t)(now->v - seen.word);
-    if (WR_UNLIKELY(uncapped < w->relic_level)) return WR_AGAIN;
-    if (WR_UNLIKELY(units - 1 >= (uint64_t)now->burst)) return WR_AGAIN;
     const int64_t level = wr_min_i64(uncapped, now->ramp);
     const int64_t after = level - (int64_t)units;
     if (after < 0) {
         *v = (struct wr_verdict){WEIR_DENIED, level, 0, (int64_t)units};
-        return WR_UNLIKELY((uint64_t)-after <= w->two_us_units) ? WR_AGAIN : WEIR_DENIED;
+        return wr_is_plain_denial(w, now, units, uncapped, after) ? WEIR_DENIED : WR_AGAIN;
     }
     *v = (struct wr_verdict){WEIR_GRANTED, after, cost, 0};
     const struct wr_pair next = {seen.tag, now->v - (uint64_t)after};
@@ -71,12 +79,16 @@ static inline __attribute__((always_inline)) int wr_take_live(
     return WR_AGAIN;
 }
 
+static inline void wr_count_granted(struct weir *w, uint64_t cost) {
+    wr_count(w, WR_granted, 1);
+    if (WR_UNLIKELY(cost != 1)) wr_count(w, WR_tokens, cost - 1);
+}
+
 // Counts an ordinary take of weight 1.
 static inline void wr_count_take(struct weir *w, struct weir_key key, int result, uint64_t cost) {
     if (result == WEIR_DENIED) {
         wr_count_refused(w, WR_denied, key);
         return;
     }
-    wr_count(w, WR_granted, 1);
-    if (WR_UNLIKELY(cost != 1)) wr_count(w, WR_tokens, cost - 1);
+    wr_count_granted(w, cost);
 }

@@ -17,8 +17,7 @@ static inline struct wr_instant wr_instant_read(const struct wr_time_source *sou
         const uint64_t ticks = fenced ? wr_ticks_fenced() : wr_ticks();
         const struct wr_line_reading line = wr_counter_read(&wr_process_counter, ticks);
         ns = line.ns;
-        if (WR_UNLIKELY(line.fallen)) ns = wr_clock_monotonic_ns();
-        else if (WR_UNLIKELY(line.due)) ns = wr_clock_redraw();
+        if (WR_UNLIKELY(line.due)) ns = line.fallen ? wr_clock_monotonic_ns() : wr_clock_redraw();
     } else if (source->kind == WEIR_CLOCK_CALLER) {
         return (struct wr_instant){at, 0};
     } else {
@@ -74,7 +73,8 @@ static inline uint64_t wr_ramp(uint64_t burst, uint64_t ramp0, uint64_t units) {
 
 // The ordinary case: a limit that is ready, and a reading that is not before its start. False: no.
 static inline bool wr_now_try(struct wr_versions *versions, const struct wr_time_source *source,
-                              uint32_t shift, int64_t at, bool fenced, struct wr_now *now) {
+                              const uint32_t *shift, int64_t at, bool fenced,
+                              struct wr_now *now) {
     const uint64_t current = wr_version_current(versions);
     const struct wr_instant instant = wr_instant_read(source, at, fenced);
     const struct wr_version_copy c = wr_version_copy(versions, current);
@@ -82,7 +82,7 @@ static inline bool wr_now_try(struct wr_versions *versions, const struct wr_time
     if (WR_UNLIKELY(!wr_version_still(versions, c.current, instant.after) ||
                     c.ready != c.current || (int64_t)elapsed < 0))
         return false;
-    const struct wr_made made = wr_make(elapsed, c.per_ns, c.frac0, shift);
+    const struct wr_made made = wr_make(elapsed, c.per_ns, c.frac0, *shift); // read here, not kept
     const uint64_t units = made.units;
     *now = (struct wr_now){
         .v = c.v0 + units,
@@ -100,6 +100,6 @@ static inline struct wr_now wr_now_read(struct wr_versions *versions,
                                         const struct wr_time_source *source, uint32_t shift,
                                         int64_t at, bool fenced) {
     struct wr_now now;
-    if (WR_LIKELY(wr_now_try(versions, source, shift, at, fenced, &now))) return now;
+    if (WR_LIKELY(wr_now_try(versions, source, &shift, at, fenced, &now))) return now;
     return wr_now_read_slow(versions, source, shift, at);
 }

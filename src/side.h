@@ -1,19 +1,19 @@
 // What lies beside a synced limiter's slots, and the part of it that the ordinary decision runs.
 //
-//   slot   the tag of a LIVE slot has room that the table does not use: whether the key's name was handed
-//          over, whether its charge multiplier is 1 (a plain key) and from which count on its early
-//          threshold must be looked at, and how many tokens were granted and not yet frozen by the sync
-//          thread. So a grant is counted by the very compare-and-swap that makes it: none is lost or
-//          counted for another key, and it costs nothing. The grants of a plain key read
-//          nothing of its side: over a million keys that second line is another miss.
-//   side   32 bytes a slot: the charge multiplier m and the early threshold, which the sync thread writes;
-//          denials, the time of the first grant, and the rare grants that the tag has no room for
-//          (weights, costs beyond 2^18 tokens), which decisions write
+//   slot   the tag of a LIVE slot has room that the table does not use: whether the key's name was
+//          handed over, whether its charge multiplier is 1 (a plain key) and from which count on
+//          its early threshold must be looked at, and how many tokens were granted and not yet
+//          frozen by the sync thread. So a grant is counted by the very compare-and-swap that makes
+//          it: none is lost or counted for another key, and it costs nothing. The grants of a plain
+//          key read nothing of its side: over a million keys that second line is another miss.
+//   side   32 bytes a slot: the charge multiplier m and the early threshold, which the sync thread
+//          writes; denials, the time of the first grant, and the rare grants that the tag has no
+//          room for (weights, costs beyond 2^18 tokens), which decisions write
 //   marks  two bits a line of slots: touched since the last scan; urgent
 // The argument, and the tags, are in synced.c: P1, P2, R1, R2 and S1 are defined in synced.c.
 #pragma once
 
-#include "ask.h"
+#include "live.h"
 #include "synced.h"
 
 #define WR_NAMED (UINT64_C(1) << 42)
@@ -22,7 +22,7 @@
 #define WR_PLAIN_MASK (UINT64_C(3) << WR_PLAIN_SHIFT)
 #define WR_COUNT_SHIFT 46
 #define WR_COUNT_MAX ((UINT64_C(1) << 18) - 1)
-#define WR_COUNT_FULL (UINT64_C(1) << 17) // a key that counts so far is urgent, before there is no room
+#define WR_COUNT_FULL (UINT64_C(1) << 17) // urgent from here on, before there is no room
 #define WR_UNREPORTED_MASK (WR_SPILLED | WR_COUNT_MAX << WR_COUNT_SHIFT)
 #define WR_SYNC_BITS (WR_NAMED | WR_PLAIN_MASK | WR_UNREPORTED_MASK)
 
@@ -149,8 +149,9 @@ static inline void wr_side_deny(const struct weir *w, struct wr_synced *s, struc
     uint32_t denied = atomic_load_explicit(&side->denied_tokens, memory_order_relaxed); // R2
     const uint32_t tokens = (uint32_t)wr_min_u64(cost, UINT64_C(1) << 24);
     if (denied < WR_NODE_DENIED_EXACT) {
-        if (atomic_fetch_add_explicit(&side->denied_tokens, tokens, memory_order_seq_cst) == 0) // S1
-            wr_mark(s->touched, wr_slot_of(w, way));
+        const uint32_t before = atomic_fetch_add_explicit(&side->denied_tokens, tokens, // S1
+                                                          memory_order_seq_cst);        // S1
+        if (before == 0) wr_mark(s->touched, wr_slot_of(w, way));
         return;
     }
     const uint32_t random = (uint32_t)(wr_top_scatter((uint64_t)now->ns) >> 32);
@@ -178,24 +179,23 @@ static inline int64_t wr_side_charge(const struct wr_synced *s, uint64_t units, 
 int64_t wr_synced_left(const struct weir *w, const struct wr_synced *s, const struct wr_pair *way,
                        uint64_t tag, int64_t now_ns, uint64_t units, int64_t level)
     __attribute__((noinline));
-// What a count asks for that has reached another power of two, or whose key is not plain: the time of
-// the first grant, and marks.
+// What a count asks for that has reached another power of two, or whose key is not plain: the time
+// of the first grant, and marks.
 void wr_synced_counted(const struct weir *w, struct wr_synced *s, const struct wr_pair *way,
                        uint64_t tag, uint64_t cost, int64_t now_ns) __attribute__((noinline));
 
-// wr_take_live of a synced limiter (live.h). What it does for a plain key between powers of two is all
-// that a million keys pay: the fewer instructions after the slot's miss, the sooner the next one's.
+// wr_take_live of a synced limiter (live.h). What it does for a plain key between powers of two is
+// all that a million keys pay: the fewer instructions after the slot's miss, the sooner the next
+// one's.
 static inline __attribute__((always_inline)) int wr_take_live_synced(
     struct weir *w, struct wr_synced *s, struct wr_pair *way, struct wr_pair seen,
     const struct wr_now *now, uint64_t units, uint64_t cost, struct wr_verdict *v) {
     const int64_t uncapped = (int64_t)(now->v - seen.word);
-    if (WR_UNLIKELY(uncapped < w->relic_level)) return WR_AGAIN;
-    if (WR_UNLIKELY(units - 1 >= (uint64_t)now->burst)) return WR_AGAIN;
     const int64_t level = wr_min_i64(uncapped, now->ramp);
     int64_t left = level - (int64_t)units;
     if (left < 0) {
         *v = (struct wr_verdict){WEIR_DENIED, level, 0, (int64_t)units};
-        if (WR_UNLIKELY((uint64_t)-left <= w->two_us_units)) return WR_AGAIN;
+        if (!wr_is_plain_denial(w, now, units, uncapped, left)) return WR_AGAIN;
         wr_side_deny(w, s, way, now, cost);
         return WEIR_DENIED;
     }

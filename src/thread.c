@@ -17,6 +17,7 @@
 #define KEYS_WITHOUT_ALLOCATION 32
 
 _Thread_local uint32_t wr_thread_line_plus_one;
+_Thread_local uint32_t wr_thread_own_offset;
 
 static _Atomic uint64_t owned[2];
 static _Atomic uint32_t next;
@@ -26,6 +27,7 @@ static bool at_exit_works;
 static void give_back(void *value) {
     const uint32_t line = (uint32_t)(uintptr_t)value - 1;
     wr_thread_line_plus_one = 0;
+    wr_thread_own_offset = 0;
     atomic_fetch_and_explicit(&owned[line / 64], ~(UINT64_C(1) << line % 64), // R1
                               memory_order_release);                         // R1
 }
@@ -72,6 +74,7 @@ uint32_t wr_thread_claim(void) {
     if (at_exit_works && claim_own(&line)) {
         if (pthread_setspecific(at_exit, (void *)(uintptr_t)(line + 1)) == 0) {
             wr_thread_line_plus_one = line + 1;
+            wr_thread_own_offset = WR_THREAD_STRIDE * line + 1;
             return line;
         }
         give_back((void *)(uintptr_t)(line + 1));

@@ -12,6 +12,11 @@
 // Line + 1; 0 before the first use. Below WR_THREAD_OWN + 1 the line is this thread's alone.
 extern _Thread_local uint32_t wr_thread_line_plus_one __attribute__((tls_model("initial-exec")));
 
+// The same line for counting, if it is this thread's alone: WR_THREAD_STRIDE times the line, and 1.
+// Else 0.
+extern _Thread_local uint32_t wr_thread_own_offset __attribute__((tls_model("initial-exec")));
+#define WR_THREAD_STRIDE 384 // sizeof(struct wr_count_line)
+
 uint32_t wr_thread_claim(void);
 
 static inline uint32_t wr_thread_line(void) {
