@@ -129,7 +129,7 @@ struct weir_sync_limiter_options {
 //            none of "a", "n", "nodes" and "s", which the sync uses itself
 //   options  may be NULL
 //   WEIR_GRANTED
-//   WEIR_EINVAL  a name in use or of wrong bytes, a limiter that is under a sync already
+//   WEIR_EINVAL  a name in use or of wrong bytes, a limiter that is under this or another sync
 //   WEIR_ELIMIT  a limit that cannot be synced: rate 0, unlimited, a burst under 100 us of the rate
 //   WEIR_ECLOCK  a limiter with a caller's clock
 //   WEIR_ENOMEM  no memory
@@ -252,8 +252,8 @@ struct weir_sync_stats {
     uint64_t bytes_out;      // sent to Redis
     uint64_t bytes_in;       // received from it
     uint64_t rtt_ns;         // round trip of a report, smoothed; of the slowest group
-    uint64_t lag_ns;         // between the last two reports of a busy group: the interval,
-                             //   stretched where Redis or the thread is too slow
+    uint64_t lag_ns;         // how old the oldest grant in the last report was: about the
+                             //   interval, more where Redis or the thread is too slow
     uint64_t cpu_ns;         // CPU time that the thread has used
     uint64_t nodes;          // seen alive under this prefix, with this one; 0: not known yet
     uint64_t known_keys;     // that the thread remembers
@@ -272,7 +272,8 @@ struct weir_sync_stats {
 WEIR_API int weir_sync_stats(const struct weir_sync *sync, struct weir_sync_stats *stats,
                              size_t size);
 
-// Of one limiter, on this node, since it was attached.
+// Of one limiter, on this node, since it was attached. A strict one has reported_tokens, all that
+// it granted, and its generation; the others are 0: it grants nothing before Redis has charged it.
 struct weir_sync_limiter_stats {
     uint64_t reported_tokens;   // granted, and charged in Redis
     uint64_t pending_tokens;    // granted, and not yet known to be charged
@@ -282,7 +283,8 @@ struct weir_sync_limiter_stats {
     uint64_t local_refund_tokens; // given back after they were reported: only this node knows
     uint64_t clamped;           // answers that were clamped to the present limit
     double excess_tokens;       // worst seen of a key: how far below zero its bucket was in Redis
-    double excess_bound_tokens; // what that may be, by interval, round trip and the others' demand
+    double excess_bound_tokens; // what that may be, by interval, round trip and the others' demand;
+                                //   after an outage: the greatest of what the nodes say
     double mint_bound_tokens;   // what changes of the limit may have given away to a key, since
                                 //   Redis keeps time and not tokens; the sum of all changes
     uint32_t generation;        // of the limit in force here

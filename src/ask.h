@@ -117,8 +117,8 @@ static inline void wr_count(struct weir *w, enum wr_counter_id id, uint64_t n) {
 
 // A compare-and-swap was lost, the n-th in a row of this ask (0: the first): counts it, and pauses
 // for 8 turns, doubled each time up to 64. The line is let go for as long as its next owner needs
-// it. Two threads on one key, ns a grant of one thread, EPYC (choice/backoff of bench): 59 without,
-// 49 from 1 turn on, 25 from 8, 20 from 64; more turns wait longer where the other thread has gone.
+// it. Two threads on one key, ns a grant of one thread, EPYC (choice/backoff of bench): 48 without,
+// 52 from 1 turn on, 25 from 8, 20 from 64; more turns wait longer where the other thread has gone.
 void wr_lost(struct weir *w, unsigned n) __attribute__((noinline, cold));
 
 // Counts a refusal, and now and then whose it was.

@@ -1,4 +1,6 @@
-// Where a limiter's memory comes from: anonymous mmap, with huge pages asked for.
+// Where a limiter's memory comes from: anonymous mmap, with huge pages asked for. A decision over a
+// million keys takes 106 ns in huge pages, 116 in small ones (EPYC, one thread; two: 101, 118;
+// choice/pages of bench).
 #include "memory.h"
 
 #include <sys/mman.h>

@@ -10,7 +10,7 @@
 //          writes; denials, the time of the first grant, and the rare grants that the tag has no
 //          room for (weights, costs beyond 2^18 tokens), which decisions write
 //   marks  two bits a line of slots: touched since the last scan; urgent
-// The argument, and the tags, are in synced.c: P1, P2, R1, R2 and S1 are defined in synced.c.
+// The argument, and the tags, are in synced.c: P1, R1, R2 and S1 are defined in synced.c.
 #pragma once
 
 #include "live.h"
@@ -59,8 +59,7 @@ struct wr_synced {
     struct wr_synced *older; // of earlier attaches, under other rules: freed with the limiter
     _Atomic uint32_t outage;
     // Written by decisions, seldom.
-    _Alignas(64) _Atomic uint32_t any_urgent;
-    _Atomic uint64_t unnamed;
+    _Alignas(64) _Atomic uint64_t unnamed;
     _Atomic uint64_t lost_tokens;
     _Atomic uint64_t local_refund_tokens;
     // The sync thread's own.
@@ -130,7 +129,6 @@ static inline void wr_mark(_Atomic uint64_t *marks, uint64_t slot) {
 static inline void wr_mark_urgent(struct wr_synced *s, uint64_t slot) {
     wr_mark(s->touched, slot);
     wr_mark(s->urgent, slot);
-    atomic_store_explicit(&s->any_urgent, 1, memory_order_release); // P2
 }
 
 // What is_cold needs of a side.

@@ -1,40 +1,45 @@
 // Putting a limiter under a sync, and the argument for what decisions and the sync thread share.
 //
 // Shared words
-//   slot tag      NAMED, SPILLED, how plain, and the count of a LIVE slot (side.h): changed with the slot, by CAS
-//   side          m, early, synced: written by the sync thread (and once by whoever activates a key),
-//                 read by decisions; denied, first, granted: written by decisions, taken by the thread
-//   marks         a bit is set by decisions after what it announces, cleared by the thread before it looks
+//   slot tag      NAMED, SPILLED, how plain, and the count of a LIVE slot (side.h): changed with
+//                 the slot, by CAS
+//   side          m, early, synced: written by the sync thread (and once by whoever activates a
+//                 key), read by decisions; denied, first, granted: written by decisions, taken by
+//                 the thread
+//   marks         a bit is set by decisions after what it announces, cleared by the thread before
+//                 it looks
 //   cells         names and spills on their way to the thread
 //   w->synced     NULL: decisions leave nothing behind
 //
-// I1 A grant of whole tokens is in the count of its own slot from the CAS that made it to the CAS that
-//    takes it (a freeze, a drop, a reset): it is counted once, for its own key.
-// I2 A grant with no room in the count is added to the side after its CAS, with SPILLED in the tag, and what
-//    had been counted (under 2^18 tokens) with it. Where the slot changes hands in between, it counts for
-//    the new key: once a thread at most.
+// I1 A grant of whole tokens is in the count of its own slot from the CAS that made it to the CAS
+//    that takes it (a freeze, a drop, a reset): it is counted once, for its own key.
+// I2 A grant with no room in the count is added to the side after its CAS, with SPILLED in the tag,
+//    and what had been counted (under 2^18 tokens) with it. Where the slot changes hands in
+//    between, it counts for the new key: once a thread at most.
 // I3 What is counted is seen: see S1. So at rest, after a scan and freezes, nothing is left over.
-// I4 A thread killed anywhere holds nobody up: a cell it had claimed is lost, and others pass it by.
-// I5 A late or torn look at a side (m of the slot's last key, an early threshold just replaced) charges
-//    one ask a thread by the wrong multiplier. What is granted is counted exactly all the same, and the
-//    next answer from Redis puts the level right.
+// I4 A thread killed anywhere holds nobody up: a cell it had claimed is lost, and others pass it
+//    by.
+// I5 A late or torn look at a side (m of the slot's last key, an early threshold just replaced)
+//    charges one ask a thread by the wrong multiplier. What is granted is counted exactly all the
+//    same, and the next answer from Redis puts the level right.
 //
-// P1 w->synced is stored after all that it points to is filled in; it is never freed before the limiter.
-//    Attach and detach may overlap decisions: one that read the pointer before goes by what it read.
-// P2 any_urgent is stored after the marks, and exchanged before the scan.
-// S1 Both sides write, then read what the other writes: a decision its count, then the mark (skipping
-//    the write where the bit is set); the thread the mark (to 0), then the counts. Each write and each
-//    read is sequentially consistent or a locked CAS, so one of the two sees the other: either the
-//    decision finds the bit cleared and sets it again, or the scan finds the count.
-// C1 A cell is FREE, CLAIMED by one decision, READY, and FREE again by the sync thread: acquire where
-//    it is entered, release where it is left.
-// R1 Words of a side that one party writes and the other looks at: I5. first_us is stored behind the
-//    CAS that counts; one that is from before the last freeze counts as none.
+// P1 w->synced is stored after all that it points to is filled in; it is never freed before the
+//    limiter. Attach and detach may overlap decisions: one that read the pointer before goes by
+//    what it read.
+// S1 Both sides write, then read what the other writes: a decision its count, then the mark
+//    (skipping the write where the bit is set); the thread the mark (to 0), then the counts. Each
+//    write and each read is sequentially consistent or a locked CAS, so one of the two sees the
+//    other: either the decision finds the bit cleared and sets it again, or the scan finds the
+//    count.
+// C1 A cell is FREE, CLAIMED by one decision, READY, and FREE again by the sync thread: acquire
+//    where it is entered, release where it is left.
+// R1 Words of a side that one party writes and the other looks at: I5. first_us is stored behind
+//    the CAS that counts; one that is from before the last freeze counts as none.
 // R2 Counters and sampled denials.
 // R3 Which of the two ways weir_take tries first: nothing is read by way of it.
 //
-// Checked by tests/test_synced.c (single steps, twice each by a plain limiter), tests/stress_synced.c
-// (conservation with attach and detach under load).
+// Checked by tests/test_synced.c (single steps, twice each by a plain limiter),
+// tests/stress_synced.c (conservation with attach and detach under load).
 #include "side.h"
 
 #include <inttypes.h>
@@ -83,20 +88,44 @@ static struct wr_synced *make(struct weir *w, const struct wr_synced_options *o)
     return s;
 }
 
-// Clears what a sync left in the tags: the short way of a plain limiter finds bare tags only. (One that
-// is left by a decision under way goes the whole way until its slot changes hands.)
-static void sweep(struct weir *w) {
+// Clears what a sync left in the tags: the short way of a plain limiter finds bare tags only. (One
+// that is left by a decision under way goes the whole way until its slot changes hands.) Returns
+// the units that they counted.
+static uint64_t sweep(struct weir *w) {
     const uint64_t slots = slots_of(w);
+    uint64_t units = 0;
     for (uint64_t i = 0; i < slots; i++) {
-        if (i * sizeof(struct wr_pair) % w->geometry.shard_bytes < sizeof(struct wr_shard)) continue;
+        const uint64_t offset = i * sizeof(struct wr_pair) % w->geometry.shard_bytes;
+        if (offset < sizeof(struct wr_shard)) continue;
         struct wr_pair *way = (struct wr_pair *)(void *)w->geometry.base + i;
         for (;;) {
             const struct wr_pair seen = wr_u128_load(way); // S1
             if (!wr_slot_state_is(seen, WR_STATE_LIVE) || (seen.tag & WR_SYNC_BITS) == 0) break;
             const struct wr_pair bare = {seen.tag & ~WR_SYNC_BITS, seen.word};
-            if (wr_u128_cas(way, seen, bare)) break; // S1
+            if (!wr_u128_cas(way, seen, bare)) continue; // S1
+            units += (seen.tag >> WR_COUNT_SHIFT) * w->scale.unit_tokens;
+            break;
         }
     }
+    return units;
+}
+
+// Empties what is beside the slots, by atomic operations: decisions that read the pointer may still
+// be under way. Returns the units that were not taken.
+static uint64_t clear(struct weir *w, struct wr_synced *s) {
+    struct wr_side *sides = (struct wr_side *)(void *)s->sides;
+    const uint64_t slots = slots_of(w);
+    struct wr_synced_name name;
+    struct wr_synced_spill spill;
+    uint64_t units = 0;
+    for (uint64_t i = 0; i < slots; i++) {
+        units += atomic_exchange_explicit(&sides[i].granted_units, 0, memory_order_relaxed); // R2
+        atomic_store_explicit(&sides[i].denied_tokens, 0, memory_order_relaxed);             // R2
+        atomic_store_explicit(&sides[i].m_q16, 0, memory_order_relaxed);                     // R1
+    }
+    while (wr_synced_name_next(s, &name)) continue;
+    while (wr_synced_spill_next(s, &spill)) units += spill.granted_units;
+    return units;
 }
 
 static bool same_rules(const struct wr_synced *s, const struct wr_synced_options *o,
@@ -108,24 +137,16 @@ static bool same_rules(const struct wr_synced *s, const struct wr_synced_options
            a->policy == b->policy && a->expected_nodes == b->expected_nodes;
 }
 
-// An earlier attach's memory, if it was under the same rules: cleared, since decisions that read its
-// pointer may still be under way, by atomic stores.
+// An earlier attach's memory, if it was under the same rules.
 static struct wr_synced *reuse(struct weir *w, const struct wr_synced_options *o,
                                uint64_t max_debt_units) {
     struct wr_synced *s = w->synced_memory;
     while (s != NULL && !same_rules(s, o, max_debt_units)) s = s->older;
     if (s == NULL) return NULL;
-    struct wr_side *sides = (struct wr_side *)(void *)s->sides;
-    const uint64_t slots = slots_of(w);
-    for (uint64_t i = 0; i < slots; i++) {
-        atomic_store_explicit(&sides[i].granted_units, 0, memory_order_relaxed); // R2
-        atomic_store_explicit(&sides[i].denied_tokens, 0, memory_order_relaxed); // R2
-        atomic_store_explicit(&sides[i].m_q16, 0, memory_order_relaxed);         // R1
-    }
-    struct wr_synced_name name;
-    struct wr_synced_spill spill;
-    while (wr_synced_name_next(s, &name)) continue;
-    while (wr_synced_spill_next(s, &spill)) continue;
+    (void)clear(w, s);
+    atomic_store_explicit(&s->unnamed, 0, memory_order_relaxed);             // R2
+    atomic_store_explicit(&s->lost_tokens, 0, memory_order_relaxed);         // R2
+    atomic_store_explicit(&s->local_refund_tokens, 0, memory_order_relaxed); // R2
     return s;
 }
 
@@ -161,12 +182,12 @@ int weir_private_attach(struct weir *w, const struct wr_synced_options *o,
     uint64_t units;
     const int result = debt_units(w, o, &units, error);
     if (result != WEIR_GRANTED) return result;
-    sweep(w);
+    (void)sweep(w);
     struct wr_synced *s = reuse(w, o, units);
     if (s == NULL) {
         s = make(w, o);
         if (s == NULL)
-            return refuse(error, WEIR_ENOMEM, "no memory for the sync's 64 bytes a key of capacity");
+            return refuse(error, WEIR_ENOMEM, "no memory for the sync's 64 bytes a key");
         s->rules = o->rules;
         s->charging = (struct wr_node_limit){.unit_tokens = (int64_t)w->scale.unit_tokens,
                                              .max_debt_units = (int64_t)units};
@@ -180,11 +201,14 @@ int weir_private_attach(struct weir *w, const struct wr_synced_options *o,
     return WEIR_GRANTED;
 }
 
-void weir_private_detach(struct weir *w) {
+uint64_t weir_private_detach(struct weir *w) {
+    struct wr_synced *s = wr_synced_of(w);
+    if (s == NULL) return 0;
     atomic_store_explicit(&w->synced, NULL, memory_order_release); // P1
     if (!w->not_plain)
         atomic_store_explicit(&w->cost_max_plain, w->scale.cost_max, memory_order_relaxed); // R3
-    sweep(w);
+    const uint64_t counted = sweep(w);
+    return counted + clear(w, s);
 }
 
 void wr_synced_free(struct weir *w) {

@@ -1,11 +1,11 @@
 // A limiter under a sync: what decisions leave for the sync thread, and what it leaves for them.
 //
 // The one way from libweir-sync into a limiter's table. These functions are exported under
-// weir_private_ names for that library alone, of the same version; no promise is made about them. The
-// argument for the concurrent part is in synced.c.
+// weir_private_ names for that library alone, of the same version; no promise is made about them.
+// The argument for the concurrent part is in synced.c.
 //
-// A key is named here by its slot (a number below weir_private_slots) and its fingerprint: where a slot has
-// changed hands the functions say so by returning false, and change nothing.
+// A key is named here by its slot (a number below weir_private_slots) and its fingerprint: where a
+// slot has changed hands the functions say so by returning false, and change nothing.
 #pragma once
 
 #include "weir.h"
@@ -46,9 +46,9 @@ struct wr_synced_counts {
 // to keep exactly), WEIR_ENOMEM. A limiter that was detached may be attached again.
 WEIR_API int weir_private_attach(struct weir *limiter, const struct wr_synced_options *options,
                                  struct weir_error *error);
-// From then on decisions leave nothing more behind, and what was not frozen before is forgotten: freeze
-// first. Every call below does nothing then.
-WEIR_API void weir_private_detach(struct weir *limiter);
+// From then on decisions leave nothing more behind, and what was not frozen before is forgotten:
+// freeze first. Returns how much that was, in units. Every call below does nothing then.
+WEIR_API uint64_t weir_private_detach(struct weir *limiter);
 
 // Decisions' clock: us of the machine's monotonic clock. The same for all limiters but for the
 // drift between clock sources (under 0.1 ms).
@@ -65,28 +65,26 @@ WEIR_API uint64_t weir_private_limit_version(const struct weir *limiter);
 WEIR_API bool weir_private_name_next(struct weir *limiter, struct wr_synced_name *name);
 WEIR_API bool weir_private_spill_next(struct weir *limiter, struct wr_synced_spill *spill);
 
-// True once after a decision found a key whose report cannot wait.
-WEIR_API bool weir_private_urgent(struct weir *limiter);
-
 // Calls `visit` for each slot touched since the last scan: it has granted or denied something not
-// yet frozen. `named`: its name has been handed over (before this visit: look into the ring of names
-// again before you think otherwise); without one, weir_private_touch it, to see it again.
-// `urgent`: a decision found that it cannot wait. One that the thread has not heard of for 2E + 2d is
-// urgent as well: decisions do not look after that where the multiplier is 1.
+// yet frozen. `named`: its name has been handed over (before this visit: look into the ring of
+// names again before you think otherwise); without one, weir_private_touch it, to see it again.
+// `urgent`: a decision found that it cannot wait. One that the thread has not heard of for 2E + 2d
+// is urgent as well: decisions do not look after that where the multiplier is 1.
 typedef void wr_synced_visit(void *context, uint64_t slot, uint64_t fingerprint, bool named,
                              bool urgent);
 WEIR_API void weir_private_scan(struct weir *limiter, wr_synced_visit *visit, void *context);
 WEIR_API void weir_private_touch(struct weir *limiter, uint64_t slot, bool urgent);
 
 // Takes what the key granted and denied since the last time into `taken` (granted_units, first_us,
-// denied_tokens; the other fields are copies). first_us is between `last_us`, when it was last frozen,
-// and now. False: the slot has another key (its grants, if any, come as a spill).
+// denied_tokens; the other fields are copies). first_us is between `last_us`, when it was last
+// frozen, and now. False: the slot has another key (its grants, if any, come as a spill).
 WEIR_API bool weir_private_freeze(struct weir *limiter, uint64_t slot, uint64_t fingerprint,
                                   int64_t last_us, struct wr_node_side *taken);
 // Adds granted_units and denied_tokens of `back` again, and touches the slot.
 WEIR_API bool weir_private_unfreeze(struct weir *limiter, uint64_t slot, uint64_t fingerprint,
                                     const struct wr_node_side *back);
-// wr_node_settle and wr_node_settle_side. *excess_units: how far below zero the bucket now is, or 0.
+// wr_node_settle and wr_node_settle_side. *excess_units: how far below zero the bucket now is; or
+// 0, where it is not.
 WEIR_API bool weir_private_settle(struct weir *limiter, uint64_t slot, uint64_t fingerprint,
                                   const struct wr_node_limit *limit,
                                   const struct wr_node_heard *heard, int64_t *excess_units);

@@ -1,5 +1,6 @@
-// The decisions of a synced limiter that are not the ordinary case. The argument is in synced.c, where
-// R1, R2, P2, S1 and C1 are defined; L1 is defined in decide.c, L2 in absent.c (both defined there).
+// The decisions of a synced limiter that are not the ordinary case. The argument is in synced.c,
+// where R1, R2, S1 and C1 are defined; L1 is defined in decide.c, L2 in absent.c (both defined
+// there).
 #include <string.h>
 
 #include "hash.h"
@@ -136,8 +137,8 @@ int64_t wr_synced_left(const struct weir *w, const struct wr_synced *s, const st
     return level - wr_side_charge(s, units, copy.m_q16, level);
 }
 
-// Has the count come to the early threshold? That of a plain key is looked at when its count reaches a
-// power of two, so one that lies before the next counts as reached: early, never late.
+// Has the count come to the early threshold? That of a plain key is looked at when its count
+// reaches a power of two, so one that lies before the next counts as reached: early, never late.
 static bool is_early(const struct wr_side *side, uint64_t tag, uint64_t count, uint64_t counted) {
     const uint64_t plain = (tag & WR_PLAIN_MASK) >> WR_PLAIN_SHIFT;
     if (plain == 0) return count < wr_side_early(side) && counted >= wr_side_early(side);

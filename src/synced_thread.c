@@ -1,4 +1,4 @@
-// The sync thread's side of a limiter. The argument is in synced.c, where P2, R1, R2, S1 and C1 are
+// The sync thread's side of a limiter. The argument is in synced.c, where R1, R2, S1 and C1 are
 // defined.
 #include "side.h"
 
@@ -37,12 +37,6 @@ bool weir_private_name_next(struct weir *w, struct wr_synced_name *name) {
 bool weir_private_spill_next(struct weir *w, struct wr_synced_spill *spill) {
     struct wr_synced *s = wr_synced_of(w);
     return s != NULL && wr_synced_spill_next(s, spill);
-}
-
-bool weir_private_urgent(struct weir *w) {
-    struct wr_synced *s = wr_synced_of(w);
-    return s != NULL && atomic_load_explicit(&s->any_urgent, memory_order_relaxed) != 0 && // P2
-           atomic_exchange_explicit(&s->any_urgent, 0, memory_order_acq_rel) != 0; // P2
 }
 
 static struct wr_pair *way_of(const struct weir *w, uint64_t slot) {
@@ -116,7 +110,8 @@ bool weir_private_freeze(struct weir *w, uint64_t slot, uint64_t fingerprint, in
             atomic_exchange_explicit(&side->granted_units, 0, memory_order_seq_cst); // S1
     taken->denied_tokens =
         atomic_exchange_explicit(&side->denied_tokens, 0, memory_order_seq_cst); // S1
-    // From before the last freeze: its store is still on the way. The report is not dated back then.
+    // From before the last freeze: its store is still on the way. The report is not dated back
+    // then.
     const int64_t now_us = weir_private_now_us(w);
     taken->first_us = first_us < last_us || first_us > now_us ? now_us : first_us;
     return true;
@@ -130,8 +125,8 @@ bool weir_private_unfreeze(struct weir *w, uint64_t slot, uint64_t fingerprint,
     struct wr_pair *way = way_of(w, slot);
     struct wr_side *side = wr_side_of(w, s, way);
     if (back->granted_units != 0) {
-        // First the flag: a drop that comes between finds nothing in the side, and what is added then
-        // is left to the slot's next key (I2 of synced.c).
+        // First the flag: a drop that comes between finds nothing in the side, and what is added
+        // then is left to the slot's next key (I2 of synced.c).
         struct wr_pair with;
         do {
             if (!look(w, slot, fingerprint, &seen)) return false;
@@ -210,7 +205,8 @@ bool weir_private_unname(struct weir *w, uint64_t slot, uint64_t fingerprint) {
     for (;;) {
         if (!look(w, slot, fingerprint, &seen)) return false;
         if (is_touched(wr_side_of(w, s, way), seen)) return false;
-        const struct wr_pair next = {seen.tag & ~(WR_NAMED | WR_PLAIN_MASK), seen.word}; // no name, not plain
+        // Without a name no key is plain.
+        const struct wr_pair next = {seen.tag & ~(WR_NAMED | WR_PLAIN_MASK), seen.word};
         if (wr_u128_cas(way, seen, next)) return true; // S1
     }
 }

@@ -11,7 +11,8 @@
 #define THREADS 3
 
 static const struct wr_synced_options standard = {
-    {.interval_us = 10000, .epoch_us = 200000, .hot_memory_us = 60000000, .share_span_us = 10000000},
+    {.interval_us = 10000, .epoch_us = 200000, .hot_memory_us = 60000000,
+     .share_span_us = 10000000},
     0, 4096};
 
 struct worker {
@@ -148,7 +149,7 @@ static void attaches_and_detaches_while_workers_decide(void **state) {
         o.rules.expected_nodes = i % 3;
         assert_int_equal(weir_private_attach(w, &o, NULL), WEIR_GRANTED);
         for (int j = 0; j < 20; j++) tick(&t);
-        weir_private_detach(w);
+        t.units += weir_private_detach(w);
     }
     const uint64_t granted = join(threads, workers, &stop);
     assert_true(granted > 0);

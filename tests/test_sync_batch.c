@@ -253,9 +253,25 @@ static void a_moved_slot_is_followed_with_the_same_report(void **state) {
     assert_int_equal(refuse(&desk, 1, "TRYAGAIN x"), 0);
     wait_ms(&desk, 20);
     assert_int_equal(tick(&desk, WR_BATCH_TOUCHED), WR_BATCH_SEND);
-    assert_false(desk.todo.asking);
+    assert_true(desk.todo.asking);
     assert_int_equal(desk.todo.seq, 1);
     assert_int_equal(answer(&desk, 1, -1), WR_BATCH_APPLY);
+}
+
+// Redis forgets ASKING with the command that follows it, and the importing node has no script yet.
+static void asking_leads_every_send_on_the_connection_that_it_opened(void **state) {
+    (void)state;
+    struct desk desk = sent_desk(3);
+    assert_int_equal(refuse(&desk, 1, "ASK 7 10.0.0.2:6380"), WR_BATCH_FOLLOW);
+    assert_int_equal(connected(&desk), WR_BATCH_SEND);
+    assert_true(desk.todo.asking);
+    assert_int_equal(refuse(&desk, 1, "NOSCRIPT No matching script."), WR_BATCH_LOAD);
+    wr_batch_loaded(&desk.batch, desk.now_us, &desk.todo);
+    assert_int_equal(desk.todo.what, WR_BATCH_SEND);
+    assert_true(desk.todo.asking);
+    assert_int_equal(refuse(&desk, 1, "MOVED 7 10.0.0.1:6380"), WR_BATCH_FOLLOW);
+    assert_int_equal(connected(&desk), WR_BATCH_SEND);
+    assert_false(desk.todo.asking);
 }
 
 static void a_circle_of_redirections_ends(void **state) {
@@ -424,6 +440,7 @@ int main(void) {
         cmocka_unit_test(a_lost_script_is_loaded_and_the_report_sent_again),
         cmocka_unit_test(a_replica_is_left),
         cmocka_unit_test(a_moved_slot_is_followed_with_the_same_report),
+        cmocka_unit_test(asking_leads_every_send_on_the_connection_that_it_opened),
         cmocka_unit_test(a_circle_of_redirections_ends),
         cmocka_unit_test(foreign_keys_are_taken_out_and_the_rest_goes_on),
         cmocka_unit_test(what_somebody_must_change_is_tried_again_slowly),

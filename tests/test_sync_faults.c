@@ -109,6 +109,75 @@ static void closed_denies_and_open_grants_while_redis_is_gone(void **state) {
     test_redis_again(&redis, NULL, NULL);
 }
 
+static uint64_t granted_of_new_keys(uint32_t expected_nodes, uint64_t keys) {
+    struct weir_sync_options options = node_options("unix:/nowhere/at/all");
+    options.expected_nodes = expected_nodes;
+    struct node node = node_make(&options, slow(3), 10000);
+    uint64_t granted = 0;
+    assert_int_equal(weir_sync_start(node.sync, NULL), WEIR_GRANTED);
+    (void)node_ask(&node, weir_str("first"), 1); // there is no outage before something waits
+    node_wait(&node, node_is_in_outage, "an outage");
+    for (uint64_t id = 0; id < keys; id++) {
+        const uint64_t of_key = node_ask(&node, weir_id(id), 100);
+        assert_true(of_key <= 3);
+        granted += of_key;
+    }
+    node_close(&node);
+    return granted;
+}
+
+static void a_limit_of_three_grants_three_or_its_share_while_redis_fails(void **state) {
+    (void)state;
+    assert_int_equal(granted_of_new_keys(0, 50), 50 * 3);
+    assert_int_equal(granted_of_new_keys(1, 50), 50 * 3);
+    // A third each: 300 on average, and for chance seven of its deviations.
+    assert_in_range(granted_of_new_keys(3, 300), 160, 440);
+}
+
+struct outage {
+    struct node nodes[2];
+    uint64_t granted;
+    uint64_t asked;
+};
+
+static void flood(struct outage *outage, int64_t us) {
+    const int64_t until_us = test_now_us() + us;
+    while (test_now_us() < until_us) {
+        for (int i = 0; i < 2; i++)
+            outage->granted += node_ask(&outage->nodes[i], weir_str("outage"), 1);
+        outage->asked += 2;
+        nanosleep(&(struct timespec){.tv_nsec = 4000000}, NULL); // the load's own pace
+    }
+}
+
+static void the_bound_after_an_outage_holds_and_is_no_more_than_what_was_asked(void **state) {
+    (void)state;
+    const struct weir_limit limit = {500, WEIR_SECOND, 500};
+    struct outage outage = {{node_open_limit(url, limit, 100), node_open_limit(url, limit, 100)},
+                            0, 0};
+    for (int i = 0; i < 2; i++) node_wait(&outage.nodes[i], node_is_connected, "connected");
+    const int64_t start_us = test_now_us();
+    flood(&outage, 300000);
+    test_redis_kill(&redis);
+    flood(&outage, 2000000);
+    test_redis_again(&redis, NULL, NULL);
+    flood(&outage, 500000);
+    const double seconds = (double)(test_now_us() - start_us) / 1e6;
+    double bound = 0;
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(weir_sync_stop(outage.nodes[i].sync, 10 * WEIR_SECOND), WEIR_GRANTED);
+        const double own = node_limiter_stats(&outage.nodes[i]).excess_bound_tokens;
+        if (own > bound) bound = own;
+    }
+    // Redis came back empty: a whole burst of what it had heard may have been granted again.
+    if ((double)outage.granted > 500 + 500 * seconds + bound + 500)
+        fail_msg("%lu granted, bound %.1f", (unsigned long)outage.granted, bound);
+    // Own grants and the others' demand, all of it asked for, and what may come in an interval.
+    if (bound > (double)outage.asked + 500)
+        fail_msg("bound %.1f of %lu asked", bound, (unsigned long)outage.asked);
+    for (int i = 0; i < 2; i++) node_close(&outage.nodes[i]);
+}
+
 static void flushes_and_lost_scripts_are_survived(void **state) {
     (void)state;
     struct node node = node_open_limit(url, slow(1000), 1000);
@@ -313,6 +382,8 @@ int main(void) {
         cmocka_unit_test(redis_started_late_gets_what_was_granted_before),
         cmocka_unit_test(a_redis_that_is_killed_and_comes_back_empty_goes_on),
         cmocka_unit_test(closed_denies_and_open_grants_while_redis_is_gone),
+        cmocka_unit_test(a_limit_of_three_grants_three_or_its_share_while_redis_fails),
+        cmocka_unit_test(the_bound_after_an_outage_holds_and_is_no_more_than_what_was_asked),
         cmocka_unit_test(flushes_and_lost_scripts_are_survived),
         cmocka_unit_test(a_wrong_password_is_said_and_the_right_one_works),
         cmocka_unit_test(a_key_of_another_type_does_not_disturb_the_others),

@@ -267,7 +267,7 @@ static void groups_spread_keys_over_hash_slots(void **state) {
 static void stop_reports_what_is_left_and_start_goes_on(void **state) {
     (void)state;
     struct weir_sync_options options = node_options(url);
-    options.interval_ns = 30 * WEIR_SECOND; // so nothing but the first, cold, report leaves by itself
+    options.interval_ns = 30 * WEIR_SECOND; // only the first, cold, report leaves by itself
     options.epoch_ns = WEIR_SECOND;
     struct node node = node_make(&options, slow(1000), 1000);
     for (uint64_t round = 1; round <= 3; round++) {

@@ -371,6 +371,29 @@ static void an_ask_above_the_burst_is_never_and_counts_for_nothing(void **state)
     assert_int_equal(peer.level, 3000);
 }
 
+static void a_late_bound_holds_for_what_was_asked_and_granted_and_no_more(void **state) {
+    (void)state;
+    // 500 a second, d = 100 ms, eight nodes, 1 ms away; five seconds without an answer.
+    const struct peer peer = peer_new(500, SECOND_US, 500, 500, 1000);
+    const int64_t blind_us = 5 * SECOND_US, rtt_us = 1000;
+    assert_false(wr_node_is_late(&peer.rules, 200000, rtt_us));
+    assert_true(wr_node_is_late(&peer.rules, 230000, rtt_us));
+    const double on_time = 500 * (0.111 + 0.0005);
+    // It granted 300, and the others asked for 2,500 late.
+    double bound = wr_node_late_bound(&peer.limit, &peer.rules, 300, 2500, 7, blind_us, rtt_us);
+    assert_true(bound > 2800 + on_time - 1 && bound < 2800 + on_time + 1);
+    // However much they ask for, each holds the limit by itself.
+    bound = wr_node_late_bound(&peer.limit, &peer.rules, 300, 1e9, 7, blind_us, rtt_us);
+    const double most = 300 + on_time + 7 * (500 + 500 * 5.111);
+    assert_true(bound > most - 1 && bound < most + 1);
+    // Without knowing how many they are, all that they ask for may be granted.
+    bound = wr_node_late_bound(&peer.limit, &peer.rules, 0, 1e6, 0, blind_us, rtt_us);
+    assert_true(bound >= 1e6);
+    // Less of the others never makes more of the bound.
+    assert_true(wr_node_late_bound(&peer.limit, &peer.rules, 0, 10, 7, blind_us, rtt_us) <=
+                wr_node_late_bound(&peer.limit, &peer.rules, 0, 11, 7, blind_us, rtt_us));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_hundred_reports_of_a_third_of_a_second_lose_nothing),
@@ -396,6 +419,7 @@ int main(void) {
         cmocka_unit_test(limits_that_time_cannot_carry_are_refused_in_words),
         cmocka_unit_test(
             the_bound_is_the_rate_of_a_blind_interval_and_the_others_demand_in_two),
+        cmocka_unit_test(a_late_bound_holds_for_what_was_asked_and_granted_and_no_more),
         cmocka_unit_test(a_big_charge_stops_at_the_debt),
         cmocka_unit_test(an_ask_above_the_burst_is_never_and_counts_for_nothing),
     };

@@ -133,7 +133,8 @@ static void counts_large_costs_and_weights_in_the_side(void **state) {
     assert_int_equal(weir_take(w, weir_str("a"), 3000000, NULL), WEIR_GRANTED);
     assert_int_equal(weir_take(w, weir_str("a"), 1000000, NULL), WEIR_GRANTED);
     assert_int_equal(weir_take(w, weir_str("a"), 48000, NULL), WEIR_GRANTED);
-    assert_int_equal(weir_take(w, weir_str("a"), 600, NULL), WEIR_GRANTED); // more than the tag counts
+    // More than the tag counts.
+    assert_int_equal(weir_take(w, weir_str("a"), 600, NULL), WEIR_GRANTED);
     struct weir_ask ask = WEIR_ASK_INIT;
     ask.key = weir_str("a");
     ask.weight = (struct weir_weight){2, 1};
@@ -268,15 +269,14 @@ static void settles_to_what_all_nodes_have_spent(void **state) {
     int64_t excess;
     takes(w, "a", 3, WEIR_GRANTED); // since the freeze: at m = 2 they count for 6
     assert_true(weir_private_settle(w, slot, fingerprint, &limit, &heard, &excess));
-    assert_int_equal((excess + (int64_t)w->scale.unit_tokens - 1) / (int64_t)w->scale.unit_tokens, 36);
+    const int64_t unit = (int64_t)w->scale.unit_tokens;
+    assert_int_equal((excess + unit - 1) / unit, 36);
     takes(w, "a", 1, WEIR_DENIED);
     heard.base_us = weir_private_now_us(w);
     assert_true(weir_private_settle(w, slot, fingerprint, &limit, &heard, &excess));
     assert_int_equal(excess, 0);
-    assert_int_equal(weir_private_urgent(w), true); // the first grants were of a cold key
-    takes(w, "a", 4, WEIR_GRANTED);                 // 3 + 4: crosses the early threshold
-    assert_true(weir_private_urgent(w));
-    assert_false(weir_private_urgent(w));
+    (void)scan(w); // the first grants were of a cold key
+    takes(w, "a", 4, WEIR_GRANTED); // 3 + 4: crosses the early threshold
     assert_true(scan(w).urgent[0]);
     // A key that is warm and in no hurry is touched all the same, once an interval.
     heard.early_tokens = WR_NODE_EARLY_NEVER;
@@ -285,8 +285,9 @@ static void settles_to_what_all_nodes_have_spent(void **state) {
     struct wr_node_side taken;
     assert_true(weir_private_freeze(w, slot, fingerprint, 0, &taken));
     takes(w, "a", 2, WEIR_GRANTED);
-    assert_false(weir_private_urgent(w));
-    assert_int_equal(scan(w).count, 1);
+    const struct seen calm = scan(w);
+    assert_int_equal(calm.count, 1);
+    assert_false(calm.urgent[0]);
     assert_false(weir_private_settle(w, slot, fingerprint ^ 1, &limit, &heard, &excess));
     weir_destroy(w);
 }
@@ -305,7 +306,8 @@ static void leaves_nothing_behind_once_detached(void **state) {
     (void)state;
     struct weir *w = make(100, 8, WEIR_FULL_DENY);
     takes(w, "a", 5, WEIR_GRANTED);
-    weir_private_detach(w);
+    assert_int_equal(weir_private_detach(w), 5 * weir_private_unit_tokens(w)); // nobody took them
+    assert_int_equal(weir_private_detach(w), 0);
     takes(w, "a", 5, WEIR_GRANTED);
     assert_int_equal(scan(w).count, 0);
     const struct wr_synced_options so = {rules, 0, 256};

@@ -52,12 +52,12 @@ static void done_with_report(struct wr_batch *batch) {
     batch->attempts = 0;
     batch->loads = 0;
     batch->hops = 0;
-    batch->asking = false;
 }
 
 static void close_connection(struct wr_batch *batch) {
     batch->lost += batch->on_wire;
     batch->on_wire = 0;
+    batch->asking = false;
     batch->phase = WR_BATCH_CLOSED;
 }
 
@@ -82,7 +82,6 @@ static void send_report(struct wr_batch *batch, int64_t now_us, struct wr_batch_
     todo->what |= WR_BATCH_SEND;
     todo->seq = batch->seq;
     todo->asking = batch->asking;
-    batch->asking = false;
     batch->attempts++;
     batch->on_wire++;
     batch->sent_us = now_us;

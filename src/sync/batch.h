@@ -37,7 +37,7 @@ enum wr_batch_do {
     WR_BATCH_REMOVE = 4,   // put bad[] back and send these keys no more: Redis holds something else
     WR_BATCH_FORGET = 8,   // drop the report; what it granted is never charged
     WR_BATCH_CONNECT = 16, // close the connection if there is one, open a new one to the primary
-    WR_BATCH_FOLLOW = 32,  // the same to `redirect`; if `asking`, say ASKING before the next send
+    WR_BATCH_FOLLOW = 32,  // the same to `redirect`; if `asking`, say ASKING before each send
     WR_BATCH_LOAD = 64,    // SCRIPT LOAD
     WR_BATCH_FILL = 128,   // freeze touched keys into a report, then wr_batch_filled
     WR_BATCH_SEND = 256    // send the report as `seq`, its ages as of now
@@ -95,7 +95,7 @@ struct wr_batch {
     uint32_t loads;     // in a row
     uint32_t hops;      // in a row
     bool loaded;
-    bool asking;
+    bool asking;        // this connection came of an ASK: each send on it is led by ASKING
     int64_t filled_us;  // when the report was first sent
     int64_t sent_us;    // last attempt, load or connect
     int64_t heard_us;   // last sign of life on this connection

@@ -17,7 +17,7 @@ static struct weir *limiter_of(const struct wr_drive *drive) {
     return atomic_load_explicit(&drive->weir, memory_order_acquire); // P1
 }
 
-struct wr_drive *wr_drive_find(struct weir_sync *sync, const struct weir *limiter) {
+struct wr_drive *wr_drive_find(const struct weir_sync *sync, const struct weir *limiter) {
     struct wr_drive *drive = wr_drive_first(sync);
     if (limiter == NULL) return NULL;
     while (drive != NULL && limiter_of(drive) != limiter) drive = drive->next;
@@ -68,7 +68,8 @@ int wr_drive_add(struct weir_sync *sync, struct weir *limiter, const char *name,
         free(drive);
         return no_memory(error);
     }
-    if (sync->started) wr_strict_open(drive->strict);
+    // While a thread ends nobody would answer: the next one opens it.
+    if (sync->started && !sync->joining) wr_strict_open(drive->strict);
     drive->next = wr_drive_first(sync);
     atomic_store_explicit(&sync->drives, drive, memory_order_release); // P1
     return WEIR_GRANTED;
@@ -76,7 +77,7 @@ int wr_drive_add(struct weir_sync *sync, struct weir *limiter, const char *name,
 
 void wr_drives_open(struct weir_sync *sync) {
     for (struct wr_drive *d = wr_drive_first(sync); d != NULL; d = d->next)
-        if (limiter_of(d) != NULL) wr_strict_open(d->strict);
+        if (!d->left) wr_strict_open(d->strict); // nobody looks after one that has left
 }
 
 void wr_drives_forked(struct weir_sync *sync) {

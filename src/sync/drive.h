@@ -24,7 +24,7 @@ struct wr_drive_lane {
     int64_t hold_us;  // nothing before this
     uint32_t failures; // in a row
     uint32_t hops;
-    bool asking;
+    bool asking;      // the connection came of an ASK: each call on it is led by ASKING
     bool loaded;
     char sha[WR_WIRE_SHA_BYTES + 1];
 };
@@ -44,7 +44,7 @@ struct wr_drive {
 // With the lock.
 int wr_drive_add(struct weir_sync *sync, struct weir *limiter, const char *name,
                  const struct weir_sync_limiter_options *options, struct weir_error *error);
-struct wr_drive *wr_drive_find(struct weir_sync *sync, const struct weir *limiter);
+struct wr_drive *wr_drive_find(const struct weir_sync *sync, const struct weir *limiter);
 struct wr_drive *wr_drive_first(const struct weir_sync *sync);
 void wr_drives_open(struct weir_sync *sync);
 void wr_drives_forked(struct weir_sync *sync);

@@ -86,7 +86,6 @@ static void call(struct wr_drive *drive, uint32_t group, int64_t now_us) {
     if (lane->asking)
         wr_conn_send_words(lane->conn, (const char *[]){"ASKING"}, (const size_t[]){6}, 1,
                            (struct wr_conn_tag){ASKING, 0, now_us});
-    lane->asking = false;
     wr_conn_send(lane->conn, pack, bytes, (struct wr_conn_tag){CALL, 0, now_us});
     wr_conn_work(lane->conn, 0);
     lane->phase = WR_DRIVE_SENT;

@@ -4,7 +4,6 @@
 #include "say.h"
 #include "sync.h"
 
-#define FORGET_US INT64_C(60000000)
 #define SWEEP_CHAINS_MIN 64
 #define SWEEP_PART 8192 // of the chains are looked at in a tick: all in 40 s
 
@@ -18,13 +17,21 @@ static struct wr_group *group_of(struct wr_member *member, const struct wr_recor
     return &member->sync->groups[record->group];
 }
 
+// Not heard of for so long that nobody knows what others have spent of it. (A decision looks after
+// that itself only where it charges by a multiplier.)
+static bool is_cold(const struct wr_member *member, const struct wr_record *record,
+                    int64_t now_us) {
+    const struct wr_node_rules *rules = &member->sync->rules;
+    return now_us - record->key.heard_us > 2 * (rules->epoch_us + rules->interval_us);
+}
+
 // A foreign record, one that Redis holds something else for, waits some time before it is tried
 // again.
 static void queue(struct wr_member *member, struct wr_record *record, bool urgent, int64_t now_us) {
     record->seen_us = now_us;
     if (record->foreign_us > now_us) return;
     record->foreign_us = 0;
-    wr_group_queue(group_of(member, record), record, urgent);
+    wr_group_queue(group_of(member, record), record, urgent || is_cold(member, record, now_us));
 }
 
 // Limits.
@@ -192,14 +199,13 @@ void wr_member_scan(struct wr_member *member, int64_t now_us) {
 
 // Forgetting.
 
-// A record goes once it has been quiet for long, and its slot has another key or forgets that it had
-// handed the key's name over.
+// A record goes once it has been quiet for long, and its slot has another key or forgets that it
+// had handed the key's name over.
 static bool is_forgotten(void *context, struct wr_record *record) {
     const struct look *look = context;
     struct wr_member *member = look->member;
-    const int64_t patience_us = wr_max_i64(FORGET_US, 2 * member->sync->rules.epoch_us);
-    if (record->held || record->queued || look->now_us - record->seen_us < patience_us)
-        return false;
+    const int64_t quiet_us = look->now_us - record->seen_us;
+    if (record->held || record->queued || quiet_us < member->sync->forget_us) return false;
     struct wr_node_side taken = {0};
     const bool there = weir_private_freeze(member->weir, record->slot, record->fingerprint,
                                            record->frozen_us, &taken);

@@ -361,12 +361,31 @@ void wr_node_relimit(struct wr_node_key *key) {
     key->rem = 0;
 }
 
+static double gap_us(const struct wr_node_rules *rules, int64_t rtt_us) {
+    return 1.1 * (double)rules->interval_us + (double)rtt_us;
+}
+
 double wr_node_excess_bound(const struct wr_node_limit *limit, const struct wr_node_rules *rules,
                             double others_tokens_per_us, uint32_t others, int64_t rtt_us) {
-    const double gap_us = 1.1 * (double)rules->interval_us + (double)rtt_us;
-    const double blind = limit->tokens_per_us * (gap_us + (double)rtt_us / 2);
-    double demand = others_tokens_per_us * 2 * gap_us;
-    const double most = others * (limit->burst_tokens + 2 * limit->tokens_per_us * gap_us);
+    const double gap = gap_us(rules, rtt_us);
+    const double blind = limit->tokens_per_us * (gap + (double)rtt_us / 2);
+    double demand = others_tokens_per_us * 2 * gap;
+    const double most = others * (limit->burst_tokens + 2 * limit->tokens_per_us * gap);
     if (others != 0 && demand > most) demand = most;
     return blind + demand;
+}
+
+double wr_node_late_bound(const struct wr_node_limit *limit, const struct wr_node_rules *rules,
+                          double own_tokens, double others_tokens, uint32_t others,
+                          int64_t blind_us, int64_t rtt_us) {
+    const double gap = gap_us(rules, rtt_us);
+    const double time = (double)blind_us + gap;
+    const double most = others * (limit->burst_tokens + limit->tokens_per_us * time);
+    double demand = others_tokens;
+    if (others != 0 && demand > most) demand = most;
+    return own_tokens + limit->tokens_per_us * (gap + (double)rtt_us / 2) + demand;
+}
+
+bool wr_node_is_late(const struct wr_node_rules *rules, int64_t blind_us, int64_t rtt_us) {
+    return (double)blind_us > 2 * gap_us(rules, rtt_us);
 }

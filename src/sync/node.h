@@ -205,6 +205,20 @@ uint32_t wr_node_outage_m(const struct wr_node_rules *rules, const struct wr_nod
 void wr_node_relimit(struct wr_node_key *key);
 
 // B1 without its two last terms: the most that all nodes may have granted over b + r*W, given the
-// demand of the others (tokens a us) and how many they are (0: not known).
+// demand of the others (tokens a us) and how many they are (0: not known). For reports that leave
+// on time: no node is without an answer for much longer than rules->interval_us and rtt_us.
 double wr_node_excess_bound(const struct wr_node_limit *limit, const struct wr_node_rules *rules,
                             double others_tokens_per_us, uint32_t others, int64_t rtt_us);
+
+// The same after a stretch of blind_us without an answer: an outage, a stop. A node alone never
+// grants more than the limit, so what all granted over it is at most what this node granted
+// (own_tokens), and what the others granted that were blind as well. Those report it late, all at
+// once: it is at most all that Redis has heard them ask for in two epochs (others_tokens, not
+// stretched by time: it was gathered over the outage), and the whole limit for each of them.
+// It holds whatever shares the nodes went by in the meantime, once all that were blind have
+// reported: so it holds of the greatest among what the nodes export.
+double wr_node_late_bound(const struct wr_node_limit *limit, const struct wr_node_rules *rules,
+                          double own_tokens, double others_tokens, uint32_t others,
+                          int64_t blind_us, int64_t rtt_us);
+// Whether a stretch without an answer is so long.
+bool wr_node_is_late(const struct wr_node_rules *rules, int64_t blind_us, int64_t rtt_us);

@@ -25,16 +25,17 @@ static bool freeze(struct wr_record *record, int64_t now_us, struct wr_node_froz
 // Freezes records into the report; how many.
 size_t wr_report_fill(struct wr_group *group, int64_t now_us) {
     struct wr_record *record;
+    int64_t oldest_us = 0;
     group->count = 0;
     while (group->count < WR_GROUP_REPORTS && (record = wr_group_next(group)) != NULL) {
         if (!freeze(record, now_us, &group->frozen[group->count])) continue;
+        oldest_us =
+            wr_max_i64(oldest_us, record->frozen_us - group->frozen[group->count].first_us);
         group->records[group->count++] = record;
         record->held = true;
         record->member->held++;
     }
-    const int64_t gap_us = now_us - group->batch.filled_us;
-    if (group->count > 0 && gap_us < 10 * group->batch.config.interval_us)
-        group->sync->lag_us = gap_us;
+    if (group->count > 0) group->sync->lag_us = oldest_us;
     group->more = group->count == WR_GROUP_REPORTS && wr_group_want(group) != WR_BATCH_NOTHING;
     return group->count;
 }
@@ -95,25 +96,48 @@ void wr_report_forget(struct wr_group *group) {
                                   "up; what it granted is not charged (lost_tokens)");
 }
 
-// The bound, from the others' demand as wr_node_hear reckons it. What a node does not see of the
-// others lasts as long as its oldest unanswered grant: longer than an interval, where Redis or the
-// thread was slow.
+// What the others ask for, as wr_node_hear reckons it: in the last two epochs, and tokens a us.
+struct demand {
+    double counted;
+    double per_us;
+};
+
+static double above(double a, double b) {
+    return a > b ? a - b : 0;
+}
+
+static struct demand others_demand(const struct wr_group *group, size_t i) {
+    const struct wr_node_key *own = &group->records[i]->key;
+    const struct wr_node_reply *all = &group->replies[i];
+    const int64_t epoch_us = group->sync->rules.epoch_us;
+    const double left = 1 - (double)(group->answer.redis_us % epoch_us) / (double)epoch_us;
+    const double previous = above(all->previous_tokens, own->own_previous);
+    const double current = above(all->current_tokens, own->own_current);
+    return (struct demand){previous + current, (previous * left + current) / (double)epoch_us};
+}
+
+// The bound, for this key as of this answer. What a node does not see of the others lasts from its
+// oldest unanswered grant to the answer: an interval and a round trip, or longer where Redis or the
+// thread was slow, or gone.
 static void note_bound(struct wr_group *group, size_t i) {
-    struct weir_sync *sync = group->sync;
-    const struct wr_record *record = group->records[i];
-    struct wr_member *member = record->member;
-    const struct wr_node_reply *reply = &group->replies[i];
-    struct wr_node_rules rules = sync->rules;
-    const double epoch = (double)rules.epoch_us;
-    const double left = 1 - (double)(group->answer.redis_us % rules.epoch_us) / epoch;
-    const double total = reply->previous_tokens * left + reply->current_tokens;
-    const double own = record->key.own_previous * left + record->key.own_current;
-    const int64_t rtt_us = group->answered_us - group->answered.sent_us;
-    const int64_t sent_us = local_us(member, group->answered.sent_us);
-    rules.interval_us = wr_max_i64(rules.interval_us, sent_us - group->frozen[i].first_us);
-    const uint32_t others = sync->nodes > 1 ? (uint32_t)sync->nodes - 1 : 0;
-    const double bound = wr_node_excess_bound(
-        &member->limit, &rules, total > own ? (total - own) / epoch : 0, others, rtt_us);
+    struct wr_member *member = group->records[i]->member;
+    const struct wr_node_frozen *frozen = &group->frozen[i];
+    struct wr_node_rules rules = group->sync->rules;
+    const struct demand demand = others_demand(group, i);
+    const int64_t rtt_us = group->batch.rtt_us;
+    const int64_t blind_us = local_us(member, group->answered_us) - frozen->first_us;
+    const uint64_t nodes = group->sync->nodes;
+    const uint32_t others = nodes > 1 ? (uint32_t)nodes - 1 : 0;
+    double bound;
+    if (wr_node_is_late(&rules, blind_us, rtt_us)) {
+        const bool alone = nodes == 1 && demand.counted <= 0;
+        const double own = (double)frozen->granted_units / (double)member->limit.unit_tokens;
+        bound = wr_node_late_bound(&member->limit, &rules, alone ? 0 : own, demand.counted, others,
+                                   blind_us, rtt_us);
+    } else {
+        rules.interval_us = wr_max_i64(rules.interval_us, blind_us - rtt_us);
+        bound = wr_node_excess_bound(&member->limit, &rules, demand.per_us, others, rtt_us);
+    }
     if (bound > member->excess_bound_tokens) member->excess_bound_tokens = bound;
 }
 

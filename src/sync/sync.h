@@ -68,7 +68,7 @@ struct wr_flush {
 struct weir_sync {
     pthread_mutex_t lock;
     pthread_cond_t changed; // by CLOCK_MONOTONIC
-    struct weir_sync *next; // under wr_syncs_lock
+    struct weir_sync *next; // under the lock of all syncs
     // Set at creation.
     struct wr_url url;
     char prefix[WR_WIRE_NAME_MAX + 1];
@@ -78,6 +78,7 @@ struct weir_sync {
     int64_t connect_timeout_us;
     int64_t answer_timeout_us;
     int64_t marker_ttl_us;
+    int64_t forget_us; // a record goes once it has been quiet for so long
     struct wr_node_rules rules;
     struct wr_group *groups;
     int wake; // an eventfd
@@ -132,12 +133,18 @@ void wr_members_reap(struct weir_sync *sync);
 // sync_stats.c. Under the lock.
 void wr_sync_stats_read(const struct weir_sync *sync, struct weir_sync_stats *stats);
 void wr_sync_member_stats(const struct wr_member *member, struct weir_sync_limiter_stats *stats);
+void wr_sync_drive_stats(const struct wr_drive *drive, struct weir_sync_limiter_stats *stats);
 
 // announce.c: this node's numbers in Redis, for people, and how many nodes there are.
 void wr_announce(struct weir_sync *sync, int64_t now_us);
 void wr_announce_reply(struct weir_sync *sync, const struct wr_conn_reply *reply);
 
-void wr_sync_delist(struct weir_sync *sync); // sync_create.c
+// All syncs of the process (sync_create.c).
+void wr_syncs_lock(void);
+void wr_syncs_unlock(void);
+// With that lock: a limiter that some sync has already.
+bool wr_syncs_have(const struct weir *limiter);
+void wr_sync_delist(struct weir_sync *sync);
 
 // thread.c
 void *wr_sync_run(void *sync);

@@ -151,8 +151,6 @@ static int join_strict(struct weir_sync *sync, struct weir *limiter, const char 
         return refuse(error, WEIR_ECLOCK,
                       "a limiter with a caller's clock cannot be synced: Redis "
                       "goes by real time; use another enum weir_clock");
-    if (wr_drive_find(sync, limiter) != NULL || wr_member_find(sync, limiter) != NULL)
-        return refuse(error, WEIR_EINVAL, "this limiter is under a sync already; detach it first");
     const int result = wr_drive_add(sync, limiter, name, options, error);
     if (result == WEIR_GRANTED) wr_sync_wake(sync);
     return result;
@@ -173,7 +171,7 @@ static int join(struct weir_sync *sync, struct weir *limiter, const char *name,
     member->generation = options->generation;
     member->max_debt_tokens = weir_private_max_debt_tokens(limiter);
     if (!wr_member_relimit(member, error)) {
-        weir_private_detach(limiter);
+        (void)weir_private_detach(limiter);
         free(member);
         return WEIR_ELIMIT;
     }
@@ -202,23 +200,28 @@ int weir_sync_attach(struct weir_sync *sync, struct weir *limiter, const char *n
         return refuse(error, WEIR_EINVAL, "mode is none of enum weir_sync_mode");
     const int fits = check_limit(limiter, options->max_debt_tokens, error);
     if (fits != WEIR_GRANTED) return fits;
+    wr_syncs_lock();
     pthread_mutex_lock(&sync->lock);
     int result;
-    if (name_in_use(sync, name))
+    if (wr_syncs_have(limiter))
+        result = refuse(error, WEIR_EINVAL,
+                        "this limiter is under a sync already; detach it there first");
+    else if (name_in_use(sync, name))
         result = refuse(error, WEIR_EINVAL, "a limiter of this name is under this sync already");
     else if (options->mode == WEIR_SYNC_STRICT)
         result = join_strict(sync, limiter, name, options, error);
     else result = join(sync, limiter, name, options, error);
     pthread_mutex_unlock(&sync->lock);
+    wr_syncs_unlock();
     return result;
 }
 
-// With the lock. True: everything that it granted is charged. (A decision that runs at this very
-// moment may still be counted by nobody: the caller has been told to expect no more of it than
-// that.)
+// With the lock. True: everything that it granted is charged, also what was granted between the
+// last look and the end. (Only a decision that runs across the end itself may be counted by nobody:
+// it has read that there is a sync, and makes its grant when there is none.)
 static bool leave(struct wr_member *member) {
-    const bool clean = wr_member_abandon(member) == 0 && member->pending_units == 0;
-    weir_private_detach(member->weir);
+    bool clean = wr_member_abandon(member) == 0 && member->pending_units == 0;
+    if (weir_private_detach(member->weir) != 0) clean = false;
     member->weir = NULL;
     return clean;
 }
@@ -289,16 +292,16 @@ void weir_sync_destroy(struct weir_sync *sync) {
     if (sync == NULL) return;
     pthread_mutex_lock(&sync->lock);
     if (sync->started) end_thread(sync);
+    pthread_mutex_unlock(&sync->lock);
+    wr_sync_delist(sync);
     for (struct wr_member *m = sync->members; m != NULL; m = m->next) {
-        if (m->weir != NULL) weir_private_detach(m->weir);
+        if (m->weir != NULL) (void)weir_private_detach(m->weir);
         m->weir = NULL;
         m->held = 0;
     }
     wr_members_reap(sync);
     for (uint32_t i = 0; i < sync->groups_count; i++) wr_conn_close(sync->groups[i].conn);
     wr_drives_free(sync);
-    pthread_mutex_unlock(&sync->lock);
-    wr_sync_delist(sync);
     pthread_mutex_destroy(&sync->lock);
     pthread_cond_destroy(&sync->changed);
     close(sync->wake);

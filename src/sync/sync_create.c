@@ -66,6 +66,22 @@ static void enlist(struct weir_sync *sync) {
     pthread_mutex_unlock(&all_lock);
 }
 
+void wr_syncs_lock(void) {
+    pthread_mutex_lock(&all_lock);
+}
+
+void wr_syncs_unlock(void) {
+    pthread_mutex_unlock(&all_lock);
+}
+
+// A strict limiter's place in its sync can be read without that sync's lock, and a sync leaves
+// this list before it is freed.
+bool wr_syncs_have(const struct weir *limiter) {
+    const struct weir_sync *sync = all;
+    while (sync != NULL && wr_drive_find(sync, limiter) == NULL) sync = sync->next;
+    return sync != NULL || weir_private_side_bytes(limiter) != 0;
+}
+
 void wr_sync_delist(struct weir_sync *sync) {
     pthread_mutex_lock(&all_lock);
     struct weir_sync **at = &all;
@@ -138,6 +154,7 @@ static bool set_times(struct weir_sync *sync, const struct weir_sync_options *o,
     // A report is given up after half of this: some attempts, each of them with all its patience.
     const uint64_t life = at_least(600000 * MS, at_least(2 * epoch, 20 * answer));
     sync->marker_ttl_us = (int64_t)(life / 1000);
+    sync->forget_us = (int64_t)(at_least(60000 * MS, 2 * epoch) / 1000);
     return true;
 }
 

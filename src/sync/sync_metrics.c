@@ -1,7 +1,7 @@
 // OpenMetrics 1.0 text of a sync and its limiters. Numbers are integers, or decimal fractions cut
 // to nine places: no locale has a say in them.
 #include "../text.h"
-#include "sync.h"
+#include "drive.h"
 
 // X(name, field, help)
 #define SYNC_COUNTERS(X)                                                                           \
@@ -110,23 +110,36 @@ static void put_sync(struct metrics *m) {
     put_whole(m, m->stats.memory_bytes);
     put_family(m, "weir_sync_rtt_seconds", "gauge", "seconds", "Round trip of a report, smoothed.");
     put_seconds(m, "weir_sync_rtt_seconds", m->stats.rtt_ns);
-    put_family(m, "weir_sync_lag_seconds", "gauge", "seconds", "Between the last two reports.");
+    put_family(m, "weir_sync_lag_seconds", "gauge", "seconds",
+               "Age of the oldest grant in the last report.");
     put_seconds(m, "weir_sync_lag_seconds", m->stats.lag_ns);
     put_family(m, "weir_sync_cpu_seconds", "counter", "seconds", "CPU time of the thread.");
     put_seconds(m, "weir_sync_cpu_seconds_total", m->stats.cpu_ns);
 }
 
-static struct weir_sync_limiter_stats begin_sample(struct metrics *m, const char *name,
-                                                   const struct wr_member *member) {
-    struct weir_sync_limiter_stats stats;
-    wr_sync_member_stats(member, &stats);
+static void begin_sample(struct metrics *m, const char *name, const char *limiter) {
     wr_text_put(&m->text, name);
     wr_text_put(&m->text, "{limiter=\"");
-    for (const char *c = member->name; *c != '\0'; c++) { // printable, no more
+    for (const char *c = limiter; *c != '\0'; c++) { // printable, no more
         if (*c == '"' || *c == '\\') wr_text_byte(&m->text, '\\');
         wr_text_byte(&m->text, *c);
     }
     wr_text_put(&m->text, "\"}");
+}
+
+static struct weir_sync_limiter_stats member_sample(struct metrics *m, const char *name,
+                                                    const struct wr_member *member) {
+    struct weir_sync_limiter_stats stats;
+    wr_sync_member_stats(member, &stats);
+    begin_sample(m, name, member->name);
+    return stats;
+}
+
+static struct weir_sync_limiter_stats drive_sample(struct metrics *m, const char *name,
+                                                   const struct wr_drive *drive) {
+    struct weir_sync_limiter_stats stats;
+    wr_sync_drive_stats(drive, &stats);
+    begin_sample(m, name, drive->name);
     return stats;
 }
 
@@ -135,7 +148,10 @@ static void put_limiters(struct metrics *m) {
     put_family(m, "weir_sync_" #field, type, "", help);                                            \
     for (const struct wr_member *member = m->sync->members; member != NULL; member = member->next) \
         if (member->weir != NULL)                                                                  \
-            put(m, begin_sample(m, "weir_sync_" #field suffix, member).field);
+            put(m, member_sample(m, "weir_sync_" #field suffix, member).field);                    \
+    for (const struct wr_drive *drive = wr_drive_first(m->sync); drive != NULL;                    \
+         drive = drive->next)                                                                      \
+        if (!drive->left) put(m, drive_sample(m, "weir_sync_" #field suffix, drive).field);
 #define COUNTER(field, help) FAMILY(field, "counter", "_total", put_whole, help)
 #define GAUGE(field, help) FAMILY(field, "gauge", "", put_whole, help)
 #define REAL(field, help) FAMILY(field, "gauge", "", put_real, help)

@@ -3,7 +3,7 @@
 // R1 is defined in sync.h.
 #include <string.h>
 
-#include "sync.h"
+#include "drive.h"
 
 static void add_group(struct weir_sync_stats *stats, const struct wr_group *group) {
     const struct wr_batch_counts *counts = &group->batch.counts;
@@ -93,6 +93,16 @@ void wr_sync_member_stats(const struct wr_member *member, struct weir_sync_limit
         pending_tokens(member, &counts, stats->reported_tokens + stats->lost_tokens);
 }
 
+// Of asks answered: what waits is not granted, and is nobody's yet.
+void wr_sync_drive_stats(const struct wr_drive *drive, struct weir_sync_limiter_stats *stats) {
+    struct wr_strict_counts counts;
+    wr_strict_counts(drive->strict, &counts);
+    *stats = (struct weir_sync_limiter_stats){
+        .reported_tokens = counts.granted_tokens,
+        .generation = drive->generation,
+    };
+}
+
 int weir_sync_stats(const struct weir_sync *sync, struct weir_sync_stats *stats, size_t size) {
     if (stats == NULL || sync == NULL) return WEIR_EINVAL;
     if (size != sizeof *stats) return WEIR_ESIZE;
@@ -110,7 +120,9 @@ int weir_sync_limiter_stats(const struct weir_sync *sync, const struct weir *lim
     pthread_mutex_t *lock = &((struct weir_sync *)(uintptr_t)sync)->lock;
     pthread_mutex_lock(lock);
     const struct wr_member *member = wr_member_find(sync, limiter);
+    const struct wr_drive *drive = wr_drive_find(sync, limiter);
     if (member != NULL) wr_sync_member_stats(member, stats);
+    else if (drive != NULL) wr_sync_drive_stats(drive, stats);
     pthread_mutex_unlock(lock);
-    return member != NULL ? WEIR_GRANTED : WEIR_EINVAL;
+    return member != NULL || drive != NULL ? WEIR_GRANTED : WEIR_EINVAL;
 }
