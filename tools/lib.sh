@@ -5,7 +5,7 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 
 # What it takes to build the library and the command, and to draw. By Debian's names.
 build_packages=(libc6-dev meson ninja-build pkg-config libck-dev libxxhash-dev zlib1g-dev
-    libjansson-dev libjemalloc-dev gnuplot-nox)
+    libjansson-dev libjemalloc-dev libhiredis-dev gnuplot-nox)
 command -v clang >/dev/null || build_packages+=(gcc)
 
 say() {
