@@ -22,8 +22,9 @@
 // there are.
 //
 // Every node of a limit must give it the same name, the same limit and the same generation, and the
-// sync the same prefix, groups and epoch. Redis holds a short string a key, which expires when it
-// is of no more use.
+// sync the same prefix, groups and epoch. Another epoch or generation is noticed; another limit or
+// another number of groups is not: each part of the fleet then grants its own, and one may starve.
+// Redis holds a short string a key, which expires when it is of no more use.
 //
 // The bound. Over any window a key is granted, on all nodes together, at most burst + rate * window
 // and an excess that does not grow with time; weir_sync_limiter_stats exports a bound of it. The
@@ -91,7 +92,8 @@ struct weir_sync_options {
                                //   0: max(1 s, 4 intervals). The same on every node
     enum weir_sync_outage outage; // what to do while Redis does not answer
     uint32_t expected_nodes;   // of so many, each grants its part of a key that was first seen in
-                               //   an outage (LOCAL_SHARE); 0: not known, each grants all of it
+                               //   an outage (LOCAL_SHARE); 0: not known, each grants all of it.
+                               //   Set it where processes may start while Redis is away
     uint64_t connect_timeout_ns; // until a connection must stand, 1 ms to 10 min; 0: 1 s
     uint64_t answer_timeout_ns;  // a report that is not answered is sent again after this, 1 ms to
                                  //   10 min; 0: max(250 ms, 2 intervals)
@@ -131,6 +133,7 @@ struct weir_sync_limiter_options {
 //   WEIR_GRANTED
 //   WEIR_EINVAL  a name in use or of wrong bytes, a limiter that is under this or another sync
 //   WEIR_ELIMIT  a limit that cannot be synced: rate 0, unlimited, a burst under 100 us of the rate
+//                (a burst of 0, the kill switch, is allowed)
 //   WEIR_ECLOCK  a limiter with a caller's clock
 //   WEIR_ENOMEM  no memory
 //   WEIR_ESIZE   options->size is unknown

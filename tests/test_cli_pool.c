@@ -545,6 +545,10 @@ static void slow_and_hostile_clients_hold_up_nothing(void **state) {
     json_decref(root);
     int status;
     assert_int_equal(waitpid(child, &status, 0), child);
+    if (status != 0) { // what it said
+        answer[fread(answer, 1, sizeof answer - 1, err)] = '\0';
+        print_error("wait status %#x: %s\n", (unsigned)status, answer);
+    }
     assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
     for (size_t i = 0; i < COUNT(idle); i++) close(idle[i]);
     fclose(err);

@@ -97,7 +97,8 @@ static bool set_option(struct job *job, int id, struct wr_fault *fault) {
 static bool complete(struct job *job, struct wr_fault *fault) {
     if (!wr_redis_url_parse(job->url_text, &job->url, fault)) return false;
     if (!wr_wire_prefix_ok(job->prefix))
-        return wr_fault(fault, "--prefix '%.100s': 1 to 64 printable characters without braces",
+        return wr_fault(fault, "--prefix '%.100s': 1 to 64 printable characters without "
+                               "braces or space",
                         job->prefix);
     if (!wr_wire_limiter_name_ok(job->limiter))
         return wr_fault(fault, "'%.100s' is no limiter's name: 1 to 64 printable characters "

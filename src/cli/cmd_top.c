@@ -103,7 +103,8 @@ static bool complete(struct job *job, int argc, char **argv, struct wr_fault *fa
                         argv[optind]);
     if (!wr_redis_url_parse(job->url_text, &job->url, fault)) return false;
     if (!wr_wire_prefix_ok(job->prefix))
-        return wr_fault(fault, "--prefix '%.100s': 1 to 64 printable characters without braces",
+        return wr_fault(fault, "--prefix '%.100s': 1 to 64 printable characters without "
+                               "braces or space",
                         job->prefix);
     return job->watch_ns == 0 || strcmp(job->output, "-") == 0 ||
            wr_fault(fault, "--watch goes on and --output holds one report; leave one away");

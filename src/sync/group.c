@@ -91,7 +91,9 @@ static bool reach(struct wr_group *group, const char *host, uint16_t port) {
     struct wr_conn *conn = wr_conn_open(&sync->url, host, port, &error);
     pthread_mutex_lock(&sync->lock);
     group->conn = conn;
-    if (conn == NULL) wr_sync_remember(sync, "no connection to Redis: %.150s", error.text);
+    if (conn == NULL)
+        wr_sync_remember(sync, "no connection to Redis: %.110s; is it there, and the URL right?",
+                         error.text);
     return conn != NULL;
 }
 
@@ -212,7 +214,8 @@ void wr_group_work(struct wr_group *group, short ready, int64_t now_us) {
         case WR_CONN_REPLY: replied(group, &reply, now_us); break;
         case WR_CONN_REFUSED: refused(group, 0, &reply, now_us); break;
         case WR_CONN_LOST:
-            wr_sync_remember(group->sync, "no connection to Redis: %.150s",
+            wr_sync_remember(group->sync,
+                             "no connection to Redis: %.110s; is it there, and the URL right?",
                              wr_conn_words(group->conn));
             disconnected(group, now_us);
             break;
