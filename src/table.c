@@ -23,10 +23,10 @@ void wr_region_plan(struct wr_region *plan, uint64_t capacity_keys, uint32_t sha
 }
 
 // A shard is worth having when its keys are many: small ones overflow sooner by chance. What shards
-// are for is the head line that is written where an idle bucket gives way to a new key. On two cores
-// they make no difference that stands out of the noise: a million keys in 1, 4, 16 and 64 shards took
-// 89, 106, 92 and 107 ns with one thread, 88, 99, 88 and 100 with two (EPYC, one run of weir tune,
-// quartiles of 5 to 40 ns). With more cores ask weir tune.
+// are for is the head line that is written where an idle bucket gives way to a new key. On two
+// cores they make no difference that stands out of the noise: a million keys in 1, 4, 16 and 64
+// shards took 89, 106, 92 and 107 ns with one thread, 88, 99, 88 and 100 with two (EPYC, one run of
+// weir tune, quartiles of 5 to 40 ns). With more cores ask weir tune.
 #define KEYS_A_SHARD 16384
 
 uint32_t wr_default_shards(uint64_t capacity_keys, long cpus) {
