@@ -54,9 +54,7 @@ static inline __attribute__((always_inline)) int take_shared(
     else way = wr_find_fast_in(place, 1, s == NULL, &seen);
     if (WR_UNLIKELY(way == NULL || !wr_slot_is(seen, place->fingerprint, WR_STATE_LIVE)))
         return WR_AGAIN;
-    const int result = s == NULL
-                           ? wr_take_live(w, way, seen, now, units, ask->cost, &v)
-                           : wr_take_live_synced(w, s, way, seen, now, units, ask->cost, &v);
+    const int result = wr_take_live_in(w, s, way, seen, now, units, ask->cost, &v);
     if (WR_UNLIKELY(result == WR_AGAIN)) return WR_AGAIN;
     if (answer != NULL) {
         const struct wr_ask full = {

@@ -214,3 +214,11 @@ static inline __attribute__((always_inline)) int wr_take_live_synced(
         wr_synced_counted(w, s, way, seen.tag, cost, now->ns);
     return WEIR_GRANTED;
 }
+
+// By the one that is right: `s` is NULL under no sync.
+static inline __attribute__((always_inline)) int wr_take_live_in(
+    struct weir *w, struct wr_synced *s, struct wr_pair *way, struct wr_pair seen,
+    const struct wr_now *now, uint64_t units, uint64_t cost, struct wr_verdict *v) {
+    return s == NULL ? wr_take_live(w, way, seen, now, units, cost, v)
+                     : wr_take_live_synced(w, s, way, seen, now, units, cost, v);
+}

@@ -4,7 +4,7 @@
 // weir_private_ names for that library alone, of the same version; no promise is made about them.
 // The argument for the concurrent part is in synced.c.
 //
-// A key is named here by its slot (a number below weir_private_slots) and its fingerprint: where a
+// A key is named here by the number of its slot in the table and by its fingerprint: where a
 // slot has changed hands the functions say so by returning false, and change nothing.
 #pragma once
 
@@ -53,7 +53,6 @@ WEIR_API uint64_t weir_private_detach(struct weir *limiter);
 // Decisions' clock: us of the machine's monotonic clock. The same for all limiters but for the
 // drift between clock sources (under 0.1 ms).
 WEIR_API int64_t weir_private_now_us(const struct weir *limiter);
-WEIR_API uint64_t weir_private_slots(const struct weir *limiter);
 WEIR_API uint64_t weir_private_unit_tokens(const struct weir *limiter);
 WEIR_API uint64_t weir_private_max_debt_tokens(const struct weir *limiter); // as attached
 // The version of the limit in force: changes whenever the limit does.

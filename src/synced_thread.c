@@ -221,10 +221,6 @@ int64_t weir_private_now_us(const struct weir *w) {
     return (int64_t)(((uint64_t)instant.ns + w->source.epoch_ns) / 1000);
 }
 
-uint64_t weir_private_slots(const struct weir *w) {
-    return w->geometry.shards * w->geometry.shard_bytes / sizeof(struct wr_pair);
-}
-
 uint64_t weir_private_unit_tokens(const struct weir *w) {
     return w->scale.unit_tokens;
 }

@@ -9,33 +9,35 @@
 #include "live.h"
 #include "side.h"
 
-// WEIR_GRANTED or WEIR_DENIED; WR_AGAIN where the case is not ordinary. Not for a cost of 0, or
-// above cost_max_plain: a caller's clock, a dry run, a synced limiter, a cost that cannot fit
-// whatever the burst.
-static inline __attribute__((always_inline)) int take_fast(struct weir *w, struct weir_key key,
-                                                           uint64_t cost, struct wr_now *now,
+// WEIR_GRANTED or WEIR_DENIED; WR_AGAIN where the case is not ordinary. `s` is NULL under no sync,
+// as the compiler must see. Not for a cost of 0, or above cost_max_plain: a caller's clock, a dry
+// run, a synced limiter without its `s`, a cost that cannot fit whatever the burst.
+static inline __attribute__((always_inline)) int take_fast(struct weir *w, struct wr_synced *s,
+                                                           struct weir_key key, uint64_t cost,
+                                                           struct wr_now *now,
                                                            struct wr_verdict *v) {
     const struct wr_place place = wr_place_of(&w->geometry, wr_hash(w, key));
     struct wr_pair seen;
-    struct wr_pair *way = wr_find_fast(&place, true, &seen);
+    struct wr_pair *way = wr_find_fast(&place, s == NULL, &seen);
     if (WR_UNLIKELY(way == NULL)) return WR_AGAIN;
     if (WR_UNLIKELY(!wr_now_try(w->versions, &w->source, &w->scale.shift, 0, false, now)))
         return WR_AGAIN;
-    return wr_take_live(w, way, seen, now, cost * w->scale.unit_tokens, cost, v);
+    return wr_take_live_in(w, s, way, seen, now, cost * w->scale.unit_tokens, cost, v);
 }
 
-// The same for a synced limiter.
+// The same of a synced limiter, for any cost.
 static inline __attribute__((always_inline)) int take_fast_synced(
     struct weir *w, struct wr_synced *s, struct weir_key key, uint64_t cost, struct wr_now *now,
     struct wr_verdict *v) {
     if (WR_UNLIKELY(w->not_plain || cost - 1 >= w->scale.cost_max)) return WR_AGAIN;
-    const struct wr_place place = wr_place_of(&w->geometry, wr_hash(w, key));
-    struct wr_pair seen;
-    struct wr_pair *way = wr_find_fast(&place, false, &seen);
-    if (WR_UNLIKELY(way == NULL)) return WR_AGAIN;
-    if (WR_UNLIKELY(!wr_now_try(w->versions, &w->source, &w->scale.shift, 0, false, now)))
-        return WR_AGAIN;
-    return wr_take_live_synced(w, s, way, seen, now, cost * w->scale.unit_tokens, cost, v);
+    return take_fast(w, s, key, cost, now, v);
+}
+
+static int answer_take(struct weir *w, struct weir_key key, uint64_t cost, const struct wr_now *now,
+                       const struct wr_verdict *v, struct weir_answer *answer) {
+    const struct wr_ask ask = {
+        .key = key, .cost = cost, .units = cost * w->scale.unit_tokens, .kind = WEIR_TAKE};
+    return wr_answer(w, &ask, now, v, false, answer);
 }
 
 // What the short way left: a synced limiter's own short way, or the whole way.
@@ -61,9 +63,7 @@ static int take_rest_answered(struct weir *w, struct weir_key key, uint64_t cost
     if (s == NULL || answer->size != sizeof *answer ||
         take_fast_synced(w, s, key, cost, &now, &v) == WR_AGAIN)
         return wr_ask_plain(w, WEIR_TAKE, key, cost, answer);
-    const struct wr_ask ask = {
-        .key = key, .cost = cost, .units = cost * w->scale.unit_tokens, .kind = WEIR_TAKE};
-    return wr_answer(w, &ask, &now, &v, false, answer);
+    return answer_take(w, key, cost, &now, &v, answer);
 }
 
 static int take_answered(struct weir *w, struct weir_key key, uint64_t cost,
@@ -74,11 +74,9 @@ static int take_answered(struct weir *w, struct weir_key key, uint64_t cost,
     struct wr_verdict v;
     const uint64_t most = atomic_load_explicit(&w->cost_max_plain, memory_order_relaxed); // R3
     if (WR_UNLIKELY(answer->size != sizeof *answer) || WR_UNLIKELY(cost - 1 >= most) ||
-        WR_UNLIKELY(take_fast(w, key, cost, &now, &v) == WR_AGAIN))
+        WR_UNLIKELY(take_fast(w, NULL, key, cost, &now, &v) == WR_AGAIN))
         return take_rest_answered(w, key, cost, answer);
-    const struct wr_ask ask = {
-        .key = key, .cost = cost, .units = cost * w->scale.unit_tokens, .kind = WEIR_TAKE};
-    return wr_answer(w, &ask, &now, &v, false, answer);
+    return answer_take(w, key, cost, &now, &v, answer);
 }
 
 // Not in line: what weir_take itself only passes on would pay for its registers.
@@ -90,7 +88,7 @@ static int take_plain(struct weir *w, struct weir_key key, uint64_t cost) {
     const struct weir_key volatile kept = key;
     struct wr_now now;
     struct wr_verdict v;
-    const int result = take_fast(w, key, cost, &now, &v);
+    const int result = take_fast(w, NULL, key, cost, &now, &v);
     if (WR_UNLIKELY(result == WR_AGAIN)) return wr_ask_plain(w, WEIR_TAKE, kept, cost, NULL);
     if (result == WEIR_GRANTED) {
         wr_count_granted(w, cost);

@@ -21,7 +21,6 @@ struct worker {
     struct random random;
     uint64_t keys;
     uint64_t granted;
-    uint64_t refunded;
 };
 
 static void *work(void *at) {
@@ -82,7 +81,7 @@ static void tick(struct thread_side *t) {
 static void start(pthread_t *threads, struct worker *workers, struct weir *w, _Atomic bool *stop,
                   uint64_t keys) {
     for (unsigned i = 0; i < THREADS; i++) {
-        workers[i] = (struct worker){w, stop, {i + 1}, keys, 0, 0};
+        workers[i] = (struct worker){w, stop, {i + 1}, keys, 0};
         assert_int_equal(pthread_create(&threads[i], NULL, work, &workers[i]), 0);
     }
 }

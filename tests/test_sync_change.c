@@ -9,26 +9,10 @@
 
 #include <cmocka.h>
 
-#include "sync_node.h"
+#include "sync_fixture.h"
 
 #define NODES 2
 #define BURST 10
-
-static struct test_redis redis;
-static char url[128];
-
-static int begin(void **state) {
-    (void)state;
-    test_redis_start(&redis);
-    test_redis_url(&redis, url);
-    return 0;
-}
-
-static int end(void **state) {
-    (void)state;
-    test_redis_stop(&redis);
-    return 0;
-}
 
 static void nap_ms(long ms) {
     nanosleep(&(struct timespec){.tv_nsec = ms * 1000000}, NULL); // the load's own pace

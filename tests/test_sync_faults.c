@@ -14,23 +14,7 @@
 
 #include <cmocka.h>
 
-#include "sync_node.h"
-
-static struct test_redis redis;
-static char url[128];
-
-static int begin(void **state) {
-    (void)state;
-    test_redis_start(&redis);
-    test_redis_url(&redis, url);
-    return 0;
-}
-
-static int end(void **state) {
-    (void)state;
-    test_redis_stop(&redis);
-    return 0;
-}
+#include "sync_fixture.h"
 
 // A limit that gives nothing back in a test's time.
 static struct weir_limit slow(uint64_t burst) {

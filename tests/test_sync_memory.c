@@ -13,23 +13,7 @@
 #include <cmocka.h>
 
 #include "../src/sync/sync.h"
-#include "sync_node.h"
-
-static struct test_redis redis;
-static char url[128];
-
-static int begin(void **state) {
-    (void)state;
-    test_redis_start(&redis);
-    test_redis_url(&redis, url);
-    return 0;
-}
-
-static int end(void **state) {
-    (void)state;
-    test_redis_stop(&redis);
-    return 0;
-}
+#include "sync_fixture.h"
 
 // The linker leads the library's calls here (--wrap).
 

@@ -12,25 +12,9 @@
 
 #include <cmocka.h>
 
-#include "sync_node.h"
+#include "sync_fixture.h"
 
 #define NODES 4
-
-static struct test_redis redis;
-static char url[128];
-
-static int begin(void **state) {
-    (void)state;
-    test_redis_start(&redis);
-    test_redis_url(&redis, url);
-    return 0;
-}
-
-static int end(void **state) {
-    (void)state;
-    test_redis_stop(&redis);
-    return 0;
-}
 
 static struct weir *limiter_of(struct weir_limit limit) {
     struct weir *limiter;
