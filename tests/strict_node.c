@@ -23,7 +23,8 @@ struct weir_sync *strict_node_sync(struct strict_node *node) {
 }
 
 static int64_t injected_us(void *context) {
-    return ((struct strict_node *)context)->now_us;
+    struct strict_node *node = context;
+    return node->now_us += node->step_us;
 }
 
 static int64_t monotonic_us(void) {

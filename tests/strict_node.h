@@ -14,7 +14,8 @@ struct strict_node {
     char sha[WR_WIRE_SHA_BYTES + 1];
     char command[WR_STRICT_COMMAND_MAX];
     size_t command_bytes;
-    int64_t now_us; // of an injected clock
+    int64_t now_us;  // of an injected clock
+    int64_t step_us; // it goes on by this at each reading, as for a slow thread
 };
 
 #define STRICT_NODE_EPOCH_US 1000000

@@ -39,9 +39,19 @@ static struct weir_limit limit_of(uint64_t tokens, uint64_t period_ns, uint64_t 
     return (struct weir_limit){tokens, period_ns, burst};
 }
 
-static void node_init(struct strict_node *node, struct weir_limit limit, const char *name) {
+static void init(struct strict_node *node, struct weir_limit limit, const char *name,
+                 bool injected) {
     const struct wr_strict_options options = {.node = name};
-    strict_node_init(node, &limit, &options, test_redis_connect(&redis), false);
+    strict_node_init(node, &limit, &options, test_redis_connect(&redis), injected);
+}
+
+// The node's clock stands still: what it refuses locally does not depend on how busy this is.
+static void node_init(struct strict_node *node, struct weir_limit limit, const char *name) {
+    init(node, limit, name, true);
+}
+
+static void node_init_live(struct strict_node *node, struct weir_limit limit, const char *name) {
+    init(node, limit, name, false);
 }
 
 static void submit(struct strict_node *node, struct weir_sync_ask *ask, const char *key,
@@ -244,7 +254,7 @@ static void a_number_that_redis_has_seen_is_passed_over(void **state) {
     struct strict_node old, fresh;
     struct weir_sync_ask ask;
     const struct weir_limit limit = limit_of(1, WEIR_HOUR, 3);
-    node_init(&old, limit, "a");
+    node_init_live(&old, limit, "a");
     assert_int_equal(strict_node_take(&old, &ask, weir_str("k"), 1), WEIR_GRANTED);
     strict_node_init(&fresh, &limit, NULL, test_redis_connect(&redis), true); // at 1,000 s
     assert_int_equal(strict_node_take(&fresh, &ask, weir_str("k"), 1), WEIR_GRANTED);
@@ -410,7 +420,7 @@ static void a_new_generation_takes_over_no_more_than_its_own_burst(void **state)
     struct strict_node node;
     struct weir_sync_ask ask;
     struct weir_error error;
-    node_init(&node, limit_of(1, WEIR_HOUR, 3), "a");
+    node_init_live(&node, limit_of(1, WEIR_HOUR, 3), "a");
     assert_int_equal(strict_node_take(&node, &ask, weir_str("k"), 3), WEIR_GRANTED);
     const struct weir_limit shorter = limit_of(1, WEIR_HOUR, 1);
     assert_int_equal(weir_set_limit(node.limiter, &shorter, &error), WEIR_GRANTED);
@@ -554,7 +564,7 @@ static void run_model(struct weir_limit limit, uint64_t seed, unsigned rounds) {
     memset(&model, 0, sizeof model);
     model.limit = limit;
     test_redis_do(side, "FLUSHALL");
-    for (unsigned i = 0; i < NODES; i++) node_init(&nodes[i], limit, names[i]);
+    for (unsigned i = 0; i < NODES; i++) node_init_live(&nodes[i], limit, names[i]);
     for (unsigned round = 0; round < rounds; round++) {
         struct strict_node *node = &nodes[next_random(&random) % NODES];
         struct weir_sync_ask asks[8];

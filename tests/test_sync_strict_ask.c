@@ -114,6 +114,32 @@ static void an_answer_that_gives_back_fills_the_local_bucket(void **state) {
     strict_node_fini(&node);
 }
 
+// Descheduled between reading the clock and the debit, it debits anew; if that goes on and on, it
+// would rather know nothing than refuse what Redis would grant.
+static void a_slow_thread_learns_all_the_same(void **state) {
+    (void)state;
+    static const struct {
+        int64_t step_us;
+        int result;
+    } rows[] = {{1, WEIR_DENIED}, {60, WEIR_DENIED}, {5000, WEIR_DENIED}, {50000, WEIR_PENDING}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct strict_node node;
+        struct weir_sync_ask ask, later;
+        node_init(&node, limit_of(1, WEIR_SECOND, 10));
+        assert_int_equal(submit(&node, &ask, 7, 9), WEIR_PENDING);
+        assert_true(strict_node_pack(&node, 0));
+        const int64_t sent_us = node.now_us;
+        node.step_us = rows[i].step_us;
+        answer_one(&node, 9 * SECOND_US, "1", sent_us);
+        node.step_us = 0;
+        assert_int_equal(submit(&node, &later, 7, 2), rows[i].result);
+        node.now_us = sent_us + SECOND_US;
+        if (rows[i].result == WEIR_DENIED)
+            assert_int_equal(submit(&node, &later, 7, 2), WEIR_PENDING);
+        strict_node_fini(&node);
+    }
+}
+
 // Of a limiter that counts in whole tokens, no part of one can be debited.
 static void a_limiter_of_billions_a_second_learns_in_whole_tokens(void **state) {
     (void)state;
@@ -536,6 +562,7 @@ int main(void) {
         cmocka_unit_test(a_local_refusal_ends_before_redis_could_grant),
         cmocka_unit_test(an_answer_to_a_repeat_is_as_old_as_the_first_attempt),
         cmocka_unit_test(an_answer_that_gives_back_fills_the_local_bucket),
+        cmocka_unit_test(a_slow_thread_learns_all_the_same),
         cmocka_unit_test(a_limiter_of_billions_a_second_learns_in_whole_tokens),
         cmocka_unit_test(an_ask_past_its_deadline_is_unsynced_by_default),
         cmocka_unit_test(open_decides_by_the_local_bucket_alone),

@@ -12,14 +12,17 @@
 // and so is it.
 //
 // The debit is of tokens, not to a level, so time passing between reading the clock and the debit
-// would make it too large. SLACK_US is left out for that, and where it took longer still the bucket
-// is filled again: then nothing is known for now.
+// would make it too large. A slack is left out for that. Where it took longer still, as when the
+// thread was descheduled, the bucket is filled again and the debit made anew, with more slack;
+// past SLACK_MAX_US nothing is known for now, and the next ask is Redis' to decide.
 //
 // A step of Redis' clock, or a flush, is learnt of only by the next answer: until then a cost may
 // be refused for as long as the rate takes to make it.
 #include "strict_inside.h"
 
 #define SLACK_US 50
+#define SLACK_MAX_US 25600
+#define SLACK_GROWTH 8
 #define ROUNDING_US 2
 #define DRIFT_PART 1024
 #define FINE (UINT32_C(1) << 20) // parts of a token
@@ -57,20 +60,32 @@ static void give_back(const struct wr_strict *strict, struct weir_key key) {
     (void)wr_strict_local(strict, WEIR_RESET, key, 0, (struct weir_weight){0, 0}, NULL);
 }
 
-void wr_strict_learn(struct wr_strict *strict, const struct weir_limit *limit, struct weir_key key,
-                     int64_t lag_us, int64_t earliest_us, int64_t latest_us) {
+// False: it took longer than the slack, and the bucket is full again.
+static bool learn(const struct wr_strict *strict, const struct weir_limit *limit,
+                  struct weir_key key, int64_t lag_us, int64_t earliest_us, int64_t latest_us,
+                  int64_t slack_us) {
     const int64_t drift_us = lag_us / DRIFT_PART + ROUNDING_US;
     int64_t local_us;
     const int64_t before_us = wr_strict_now_us(strict);
-    if (!local_lag_us(strict, key, &local_us)) return;
+    if (!local_lag_us(strict, key, &local_us)) return true;
     if (local_us > latest_us + lag_us + drift_us - before_us) {
-        if (local_us == 0) return;
+        if (local_us == 0) return true;
         give_back(strict, key);
-        if (!local_lag_us(strict, key, &local_us)) return;
+        if (!local_lag_us(strict, key, &local_us)) return true;
     }
     const int64_t now_us = wr_strict_now_us(strict);
     const int64_t least_us = earliest_us + lag_us - drift_us - now_us;
-    if (least_us - SLACK_US <= local_us) return;
-    debit(strict, limit, key, least_us - SLACK_US - local_us);
-    if (wr_strict_now_us(strict) - now_us > SLACK_US) give_back(strict, key);
+    if (least_us - slack_us <= local_us) return true;
+    debit(strict, limit, key, least_us - slack_us - local_us);
+    if (wr_strict_now_us(strict) - now_us <= slack_us) return true;
+    give_back(strict, key);
+    return false;
+}
+
+void wr_strict_learn(struct wr_strict *strict, const struct weir_limit *limit, struct weir_key key,
+                     int64_t lag_us, int64_t earliest_us, int64_t latest_us) {
+    int64_t slack_us = SLACK_US;
+    while (!learn(strict, limit, key, lag_us, earliest_us, latest_us, slack_us) &&
+           slack_us < SLACK_MAX_US)
+        slack_us *= SLACK_GROWTH;
 }
