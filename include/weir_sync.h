@@ -128,7 +128,7 @@ struct weir_sync_limiter_options {
 
 // Puts a limiter under the sync, before or after weir_sync_start.
 //   name     the same on every node: 1 to 64 printable bytes without braces, colon or space, and
-//            none of "a", "n", "nodes" and "s", which the sync uses itself
+//            none of "a", "d", "n", "nodes", "s" and "t", which the sync uses itself
 //   options  may be NULL
 //   WEIR_GRANTED
 //   WEIR_EINVAL  a name in use or of wrong bytes, a limiter that is under this or another sync
@@ -241,7 +241,8 @@ WEIR_API int weir_sync_take(struct weir_sync *sync, struct weir *limiter, struct
 
 // Counters since creation; from rtt_ns on, how things stand.
 struct weir_sync_stats {
-    uint64_t reports;        // sent and answered; one has up to some 128 keys
+    uint64_t reports;        // sent and answered, calls of strict limiters too; one has up to some
+                             //   128 keys
     uint64_t keys;           // in those
     uint64_t timeouts;       // attempts without an answer in time; a report is sent again under its
                              //   number, and Redis charges it once
@@ -275,12 +276,13 @@ struct weir_sync_stats {
 WEIR_API int weir_sync_stats(const struct weir_sync *sync, struct weir_sync_stats *stats,
                              size_t size);
 
-// Of one limiter, on this node, since it was attached. A strict one has reported_tokens, all that
-// it granted, and its generation; the others are 0: it grants nothing before Redis has charged it.
+// Of one limiter, on this node, since it was attached. Fields that are of one mode alone are 0 in
+// the other. (The asks of a strict one are counted in weir_stats and weir_top, as any others.)
 struct weir_sync_limiter_stats {
     uint64_t reported_tokens;   // granted, and charged in Redis
     uint64_t pending_tokens;    // granted, and not yet known to be charged
-    uint64_t lost_tokens;       // granted, and never to be charged: forgotten reports, full rings
+    uint64_t lost_tokens;       // granted, and never to be charged: forgotten reports, full rings;
+                                //   of a strict limiter, what the outage policy granted
     uint64_t unnamed;           // times a key's name could not be handed over at once; where this
                                 //   grows fast, raise `names`
     uint64_t local_refund_tokens; // given back after they were reported: only this node knows
@@ -290,12 +292,14 @@ struct weir_sync_limiter_stats {
                                 //   after an outage: the greatest of what the nodes say
     double mint_bound_tokens;   // what changes of the limit may have given away to a key, since
                                 //   Redis keeps time and not tokens; the sum of all changes
+    uint64_t unsynced;          // strict: asks that were answered WEIR_EUNSYNCED
+    uint64_t unknown;           // strict: asks given up while Redis was asked, which may have
+                                //   charged them
     uint32_t generation;        // of the limit in force here
     uint32_t foreign_nodes;     // others seen alive with this limiter
 };
 
-// Fills `stats`; `size` is sizeof(struct weir_sync_limiter_stats). Of a strict limiter it sets
-// reported_tokens (what Redis granted it) and generation; the rest is 0.
+// Fills `stats`; `size` is sizeof(struct weir_sync_limiter_stats).
 //   WEIR_GRANTED; WEIR_EINVAL (a pointer is NULL, or not under this sync); WEIR_ESIZE
 WEIR_API int weir_sync_limiter_stats(const struct weir_sync *sync, const struct weir *limiter,
                                      struct weir_sync_limiter_stats *stats, size_t size);

@@ -1,5 +1,6 @@
 // From a verdict in units to the caller's answer in tokens and nanoseconds, and the counters.
 #include "ask.h"
+#include "synced.h"
 
 #include <string.h>
 
@@ -86,10 +87,21 @@ static void count_wait(struct weir *w, uint64_t ns) {
     wr_add(&w->counts[line].waits[wr_wait_bucket(ns)], line < WR_THREAD_OWN, 1);
 }
 
+void weir_private_count(struct weir *w, struct weir_key key, uint64_t cost, int result,
+                        uint64_t retry_after_ns) {
+    if (result == WEIR_GRANTED) {
+        wr_count(w, WR_granted, 1);
+        wr_count(w, WR_tokens, cost - 1);
+        return;
+    }
+    wr_count_refusal(w, key, result);
+    if (result == WEIR_DENIED) count_wait(w, retry_after_ns);
+}
+
 int wr_answer(struct weir *w, const struct wr_ask *ask, const struct wr_now *now,
               const struct wr_verdict *v, bool untracked, struct weir_answer *answer) {
     if (WR_UNLIKELY(v->result < 0)) return v->result; // a failure changes and counts nothing
-    const bool counted = ask->kind != WEIR_PEEK;
+    const bool counted = ask->kind != WEIR_PEEK && !ask->silent;
     const bool refused = v->result != WEIR_GRANTED;
     const bool would_deny = refused && w->dry_run;
     if (counted) {

@@ -14,6 +14,7 @@ struct wr_ask {
     uint64_t units;            // the same in units, weight included; > WR_UNITS_MAX: cannot fit
     struct weir_weight weight; // 0/0 is 1/1
     enum weir_kind kind;
+    bool silent;               // not counted: whose it is counts it
     int64_t at;                // a caller's reading, since the epoch
     uint64_t max_wait_ns;      // of a reservation; 0: up to max_ahead
     uint64_t *due;             // where a reservation leaves the V at which it is due; or NULL

@@ -98,3 +98,12 @@ WEIR_API void weir_private_set_outage(struct weir *limiter, bool outage);
 
 WEIR_API void weir_private_counts(const struct weir *limiter, struct wr_synced_counts *counts);
 WEIR_API uint64_t weir_private_side_bytes(const struct weir *limiter);
+
+// A strict limiter is under no sync in the above sense: its bucket is a lower bound of what Redis
+// knows, and what it grants is said by Redis. So asks of its bucket are not counted...
+WEIR_API int weir_private_do(struct weir *limiter, const struct weir_ask *ask,
+                             struct weir_answer *answer);
+// ... and results are, WEIR_GRANTED, _DENIED or _NEVER, as those of any limiter: in weir_stats, in
+// the waits and in weir_top.
+WEIR_API void weir_private_count(struct weir *limiter, struct weir_key key, uint64_t cost,
+                                 int result, uint64_t retry_after_ns);

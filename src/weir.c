@@ -5,6 +5,7 @@
 
 #include "call.h"
 #include "hash.h"
+#include "synced.h"
 
 // The smallest answer ever published: through retry_after_ns. A shorter one than ours is filled in
 // the fields it has.
@@ -108,6 +109,7 @@ int wr_ask_init(struct weir *w, const struct weir_ask *from, struct wr_ask *ask)
     ask->cost = from->cost;
     ask->weight = from->weight;
     ask->kind = from->kind;
+    ask->silent = false;
     ask->at = wr_is_caller(w) ? wr_caller_time(w, from->now_ns) : 0;
     ask->max_wait_ns = from->size == sizeof *from ? from->max_wait_ns : 0;
     ask->due = NULL;
@@ -118,11 +120,13 @@ int wr_ask_init(struct weir *w, const struct weir_ask *from, struct wr_ask *ask)
     return WEIR_GRANTED;
 }
 
-int weir_do(struct weir *limiter, const struct weir_ask *ask, struct weir_answer *answer) {
+static int carry_out(struct weir *limiter, const struct weir_ask *ask, bool silent,
+                     struct weir_answer *answer) {
     struct wr_ask checked;
     if (answer != NULL && !wr_answer_size_is_known(answer)) return WEIR_ESIZE;
     const int result = wr_ask_init(limiter, ask, &checked);
     if (result != WEIR_GRANTED) return result;
+    checked.silent = silent;
     if (ask->kind == WEIR_RESET) {
         wr_reset(limiter, &checked.place);
         if (answer == NULL) return WEIR_GRANTED;
@@ -132,6 +136,14 @@ int weir_do(struct weir *limiter, const struct weir_ask *ask, struct weir_answer
         return WEIR_GRANTED;
     }
     return wr_run(limiter, &checked, answer);
+}
+
+int weir_do(struct weir *limiter, const struct weir_ask *ask, struct weir_answer *answer) {
+    return carry_out(limiter, ask, false, answer);
+}
+
+int weir_private_do(struct weir *limiter, const struct weir_ask *ask, struct weir_answer *answer) {
+    return carry_out(limiter, ask, true, answer);
 }
 
 void weir_prepare(const struct weir *limiter, struct weir_key key,

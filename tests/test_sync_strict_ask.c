@@ -211,6 +211,60 @@ static void a_local_share_takes_the_cost_for_every_node(void **state) {
     strict_node_fini(&node);
 }
 
+static struct weir_stats stats_of(const struct strict_node *node) {
+    struct weir_stats stats;
+    assert_int_equal(weir_stats(node->limiter, &stats, sizeof stats), WEIR_GRANTED);
+    return stats;
+}
+
+// The local bucket is charged for what other nodes took as well: that is nobody's ask here.
+static void the_limiter_counts_asks_by_their_answers(void **state) {
+    (void)state;
+    struct strict_node node;
+    struct weir_sync_ask asks[2], ask;
+    struct weir_top_key top;
+    node_init(&node, limit_of(1, WEIR_HOUR, 10));
+    for (int i = 0; i < 2; i++) assert_int_equal(submit(&node, &asks[i], 7, 2), WEIR_PENDING);
+    assert_true(strict_node_pack(&node, 0));
+    answer_one(&node, 9 * INT64_C(3600000000), "10", node.now_us);
+    assert_int_equal(submit(&node, &ask, 7, 5), WEIR_DENIED); // locally
+    assert_int_equal(submit(&node, &ask, 7, 11), WEIR_NEVER);
+    const struct weir_stats stats = stats_of(&node);
+    assert_int_equal(stats.granted, 1);
+    assert_int_equal(stats.tokens, 2);
+    assert_int_equal(stats.denied, 2);
+    assert_int_equal(stats.never, 1);
+    assert_int_equal(stats.clipped_tokens, 0);
+    uint64_t waits = 0;
+    for (size_t i = 0; i < WEIR_WAIT_BUCKETS; i++) waits += stats.waits[i];
+    assert_int_equal(waits, 2);
+    assert_int_equal(weir_top(node.limiter, &top, 1), 1);
+    assert_int_equal(top.denied, 3);
+    assert_int_equal(top.id, 7);
+    strict_node_fini(&node);
+}
+
+static void what_the_policy_grants_is_not_said_to_be_charged(void **state) {
+    (void)state;
+    struct strict_node node;
+    struct weir_sync_ask ask;
+    struct wr_strict_counts counts;
+    node_with_outage(&node, WEIR_SYNC_LOCAL_SHARE, 4);
+    assert_int_equal(wait_out(&node, &ask, 1), WEIR_GRANTED); // 4 tokens of the local bucket
+    wr_strict_counts(node.strict, &counts);
+    assert_int_equal(counts.charged_tokens, 0);
+    assert_int_equal(counts.bridged_tokens, 1);
+    assert_int_equal(stats_of(&node).granted, 1);
+    assert_int_equal(stats_of(&node).tokens, 1);
+    strict_node_fini(&node);
+    node_with_outage(&node, WEIR_SYNC_CLOSED, 0);
+    assert_int_equal(wait_out(&node, &ask, 1), WEIR_EUNSYNCED);
+    wr_strict_counts(node.strict, &counts);
+    assert_int_equal(counts.unsynced, 1);
+    assert_int_equal(stats_of(&node).granted + stats_of(&node).denied, 0);
+    strict_node_fini(&node);
+}
+
 static void an_expired_ask_is_its_owners_while_its_call_goes_on(void **state) {
     (void)state;
     struct strict_node node;
@@ -567,6 +621,8 @@ int main(void) {
         cmocka_unit_test(an_ask_past_its_deadline_is_unsynced_by_default),
         cmocka_unit_test(open_decides_by_the_local_bucket_alone),
         cmocka_unit_test(a_local_share_takes_the_cost_for_every_node),
+        cmocka_unit_test(the_limiter_counts_asks_by_their_answers),
+        cmocka_unit_test(what_the_policy_grants_is_not_said_to_be_charged),
         cmocka_unit_test(an_expired_ask_is_its_owners_while_its_call_goes_on),
         cmocka_unit_test(a_call_that_nobody_waits_for_is_not_sent_again),
         cmocka_unit_test(close_answers_all_and_open_takes_asks_again),

@@ -13,14 +13,14 @@ struct wr_drive *wr_drive_first(const struct weir_sync *sync) {
     return atomic_load_explicit(&sync->drives, memory_order_acquire); // P1
 }
 
-static struct weir *limiter_of(const struct wr_drive *drive) {
+struct weir *wr_drive_limiter(const struct wr_drive *drive) {
     return atomic_load_explicit(&drive->weir, memory_order_acquire); // P1
 }
 
 struct wr_drive *wr_drive_find(const struct weir_sync *sync, const struct weir *limiter) {
     struct wr_drive *drive = wr_drive_first(sync);
     if (limiter == NULL) return NULL;
-    while (drive != NULL && limiter_of(drive) != limiter) drive = drive->next;
+    while (drive != NULL && wr_drive_limiter(drive) != limiter) drive = drive->next;
     return drive;
 }
 
@@ -48,6 +48,7 @@ int wr_drive_add(struct weir_sync *sync, struct weir *limiter, const char *name,
     struct wr_drive *drive = calloc(1, sizeof *drive + sync->groups_count * sizeof *drive->lanes);
     if (drive == NULL) return no_memory(error);
     drive->sync = sync;
+    drive->id = ++sync->ids;
     drive->generation = options->generation;
     strcpy(drive->name, name);
     atomic_init(&drive->leave_us, INT64_MAX); // R1

@@ -35,7 +35,9 @@ struct wr_drive {
     _Atomic(struct weir *) weir; // P1: NULL: detached. The drive stays until the sync goes
     struct wr_strict *strict;
     char name[WR_WIRE_NAME_MAX + 1];
-    uint32_t generation;       // under the lock
+    uint64_t id;               // as a member's, from the same count
+    uint32_t generation;       // under the lock, as the next
+    uint64_t foreign_nodes;
     _Atomic int64_t leave_us;  // R1: close when idle, or by then; INT64_MAX: no
     bool left;                 // under the lock: closed for good
     struct wr_drive_lane lanes[]; // groups
@@ -46,6 +48,7 @@ int wr_drive_add(struct weir_sync *sync, struct weir *limiter, const char *name,
                  const struct weir_sync_limiter_options *options, struct weir_error *error);
 struct wr_drive *wr_drive_find(const struct weir_sync *sync, const struct weir *limiter);
 struct wr_drive *wr_drive_first(const struct weir_sync *sync);
+struct weir *wr_drive_limiter(const struct wr_drive *drive); // NULL: detached
 void wr_drives_open(struct weir_sync *sync);
 void wr_drives_forked(struct weir_sync *sync);
 void wr_drives_free(struct weir_sync *sync);

@@ -119,7 +119,8 @@ struct wr_strict_counts {
     uint64_t retries;   // calls packed again
     uint64_t unknown;   // asks given up while their call was under way: may have cost tokens
     uint64_t foreign_keys;
-    uint64_t granted_tokens;
+    uint64_t charged_tokens; // granted by Redis
+    uint64_t bridged_tokens; // granted by the outage policy, and never charged
 };
 void wr_strict_counts(const struct wr_strict *strict, struct wr_strict_counts *counts);
 uint64_t wr_strict_memory_bytes(const struct wr_strict *strict);

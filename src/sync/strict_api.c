@@ -5,9 +5,8 @@
 // before: the sync's thread answers every ask by its deadline, or when it stops.
 //
 // P1 `done` writes the answer into the ask before it releases the word; the sleeper acquires it.
-// After
-//    that store the thread only passes the word's address to the kernel, which does not
-//    read what may be there by then.
+//    After that store the thread only passes the word's address to the kernel, which does not read
+//    what may be there by then.
 // Checked by tests/test_sync_strict.c.
 #include <linux/futex.h>
 #include <stdatomic.h>

@@ -22,6 +22,7 @@
 #include <string.h>
 
 #include "strict_inside.h"
+#include "synced.h"
 
 static _Atomic uint64_t *result_of(const struct weir_sync_ask *ask) {
     return (_Atomic uint64_t *)(uintptr_t)&ask->inside[INSIDE_RESULT];
@@ -51,7 +52,14 @@ int wr_strict_local(const struct wr_strict *strict, enum weir_kind kind, struct 
     ask.weight = weight;
     // Read by a limiter with a caller's clock alone, as tests have.
     if (strict->injected) ask.now_ns = wr_strict_now_us(strict) * 1000;
-    return weir_do(strict->options.limiter, &ask, answer);
+    return weir_private_do(strict->options.limiter, &ask, answer);
+}
+
+// What the limiter's own statistics say of it is what its asks were answered.
+static void count_result(const struct wr_strict *strict, const struct weir_sync_ask *ask,
+                         int result) {
+    if (result < 0) return; // as of any limiter, a failure counts nothing there
+    weir_private_count(strict->options.limiter, ask->key, ask->cost, result, ask->retry_after_ns);
 }
 
 static bool push(struct wr_strict *strict, struct weir_sync_ask *ask) {
@@ -81,6 +89,7 @@ int wr_strict_submit(struct wr_strict *strict, struct weir_sync_ask *ask) {
     ask->remaining = 0;
     if (local == WEIR_DENIED || local == WEIR_NEVER) {
         ask->retry_after_ns = level.retry_after_ns;
+        count_result(strict, ask, local);
         publish(ask, local);
         return local;
     }
@@ -91,13 +100,10 @@ int wr_strict_submit(struct wr_strict *strict, struct weir_sync_ask *ask) {
     return WEIR_ECLOSED;
 }
 
-static void tally(struct wr_strict *strict, int result, uint64_t cost) {
+static void tally(struct wr_strict *strict, int result) {
     struct wr_strict_tally *t = &strict->tally;
     switch (result) {
-    case WEIR_GRANTED:
-        wr_strict_count(&t->granted, 1);
-        wr_strict_count(&t->granted_tokens, cost);
-        return;
+    case WEIR_GRANTED: wr_strict_count(&t->granted, 1); return;
     case WEIR_DENIED: wr_strict_count(&t->denied, 1); return;
     case WEIR_NEVER: wr_strict_count(&t->never, 1); return;
     default: wr_strict_count(&t->unsynced, 1); return;
@@ -105,10 +111,11 @@ static void tally(struct wr_strict *strict, int result, uint64_t cost) {
 }
 
 void wr_strict_settle(struct wr_strict *strict, struct weir_sync_ask *ask, int result) {
+    count_result(strict, ask, result);
     if (strict->dry_run && (result == WEIR_DENIED || result == WEIR_NEVER)) result = WEIR_GRANTED;
     void (*done)(struct weir_sync_ask *, void *) = ask->done;
     void *context = ask->context;
-    tally(strict, result, ask->cost);
+    tally(strict, result);
     publish(ask, result);
     if (done != NULL) done(ask, context);
 }
@@ -140,6 +147,7 @@ void wr_strict_give_up(struct wr_strict *strict, struct weir_sync_ask *ask) {
     if (result < 0 || result == WEIR_NO_ROOM) result = WEIR_EUNSYNCED;
     ask->retry_after_ns = answer.retry_after_ns;
     ask->remaining = answer.remaining;
+    if (result == WEIR_GRANTED) wr_strict_count(&strict->tally.bridged_tokens, ask->cost);
     wr_strict_settle(strict, ask, result);
 }
 

@@ -161,8 +161,10 @@ void wr_strict_lost(struct wr_strict *strict, uint32_t group) {
 
 static void settle_answered(struct wr_strict *strict, const struct wr_strict_limit *limit,
                             struct weir_sync_ask *ask, int64_t lag_us, bool granted) {
-    if (granted) ask->remaining = wr_strict_remaining(limit, lag_us);
-    else ask->retry_after_ns = wr_strict_retry_us(limit, lag_us, ask->cost) * 1000;
+    if (granted) {
+        ask->remaining = wr_strict_remaining(limit, lag_us);
+        wr_strict_count(&strict->tally.charged_tokens, ask->cost);
+    } else ask->retry_after_ns = wr_strict_retry_us(limit, lag_us, ask->cost) * 1000;
     wr_strict_settle(strict, ask, granted ? WEIR_GRANTED : WEIR_DENIED);
 }
 

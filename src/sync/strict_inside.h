@@ -29,7 +29,7 @@ struct wr_strict_lane {
 struct wr_strict_tally {
 #define WR_STRICT_TALLIES(X)                                                                       \
     X(submitted) X(granted) X(denied) X(never) X(unsynced) X(calls) X(retries) X(unknown)          \
-    X(foreign_keys) X(granted_tokens)
+    X(foreign_keys) X(charged_tokens) X(bridged_tokens)
 #define WR_STRICT_TALLY(name) _Atomic uint64_t name;
     WR_STRICT_TALLIES(WR_STRICT_TALLY)
 #undef WR_STRICT_TALLY

@@ -28,7 +28,9 @@
     X(lost_tokens, "Tokens granted and never to be charged.")                                      \
     X(unnamed, "Times that a key's name could not be handed over at once.")                        \
     X(local_refund_tokens, "Tokens given back after they were reported.")                          \
-    X(clamped, "Answers clamped to the present limit.")
+    X(clamped, "Answers clamped to the present limit.")                                            \
+    X(unsynced, "Strict asks that were answered WEIR_EUNSYNCED.")                                  \
+    X(unknown, "Strict asks given up while Redis was asked, which it may have charged.")
 
 #define LIMITER_GAUGES(X)                                                                          \
     X(pending_tokens, "Tokens granted and not answered yet.")                                      \

@@ -35,6 +35,16 @@ static void add_members(struct weir_sync_stats *stats, const struct weir_sync *s
     }
 }
 
+static void add_drives(struct weir_sync_stats *stats, const struct weir_sync *sync) {
+    struct wr_strict_counts counts;
+    for (const struct wr_drive *d = wr_drive_first(sync); d != NULL; d = d->next) {
+        wr_strict_counts(d->strict, &counts);
+        stats->reports += counts.calls;
+        stats->foreign_keys += counts.foreign_keys;
+        stats->memory_bytes += wr_strict_memory_bytes(d->strict);
+    }
+}
+
 void wr_sync_stats_read(const struct weir_sync *sync, struct weir_sync_stats *stats) {
     *stats = (struct weir_sync_stats){.connected = true};
     stats->memory_bytes = sizeof *sync + sync->groups_count * sizeof *sync->groups;
@@ -43,6 +53,7 @@ void wr_sync_stats_read(const struct weir_sync *sync, struct weir_sync_stats *st
     stats->refused += sync->announce_errors;
     stats->keys = sync->keys_reported;
     stats->foreign_keys = sync->foreign_keys;
+    add_drives(stats, sync);
     stats->lag_ns = (uint64_t)sync->lag_us * 1000;
     stats->cpu_ns = (uint64_t)sync->cpu_ns;
     stats->nodes = sync->nodes;
@@ -98,8 +109,12 @@ void wr_sync_drive_stats(const struct wr_drive *drive, struct weir_sync_limiter_
     struct wr_strict_counts counts;
     wr_strict_counts(drive->strict, &counts);
     *stats = (struct weir_sync_limiter_stats){
-        .reported_tokens = counts.granted_tokens,
+        .reported_tokens = counts.charged_tokens,
+        .lost_tokens = counts.bridged_tokens,
+        .unsynced = counts.unsynced,
+        .unknown = counts.unknown,
         .generation = drive->generation,
+        .foreign_nodes = (uint32_t)drive->foreign_nodes,
     };
 }
 
