@@ -157,6 +157,8 @@ static void takes_names_apart(void **state) {
         {"weir:{0}nodes", WR_BUCKET_NODES, 0, NULL, NULL},
         {"weir:{0}nodes:mails", WR_BUCKET_NODES, 0, NULL, NULL},
         {"weir:{0}a:mails:abc", WR_BUCKET_AGGREGATE, 0, "mails", "abc"},
+        {"weir:{0}d:mails:abc", WR_BUCKET_DENIED, 0, "mails", "abc"},
+        {"weir:{0}t:mails:abc", WR_BUCKET_CUT, 0, "mails", "abc"},
         {"weir:{64}mails:alice", WR_BUCKET_FOREIGN, 64, NULL, NULL},
         {"weir:{x}mails:alice", WR_BUCKET_FOREIGN, 0, NULL, NULL},
         {"weir:{}mails:alice", WR_BUCKET_FOREIGN, 0, NULL, NULL},
@@ -248,6 +250,45 @@ static void answers_that_an_unknown_key_is_full(void **state) {
     json_decref(root);
 }
 
+static void publish(const struct world *world, const char *node, const char *limit) {
+    char line[256];
+    snprintf(line, sizeof line, "HSET weir:{0}a:mails:%s %s", node, limit);
+    freeReplyObject(redisCommand(world->context, line));
+    test_redis_do(world->context, "ZADD weir:{0}nodes %lld %s", (long long)(world->now_us / 1000),
+                  node);
+    test_redis_do(world->context, "ZADD weir:{0}nodes:mails %lld %s",
+                  (long long)(world->now_us / 1000), node);
+}
+
+static void takes_limit_and_groups_from_a_node(void **state) {
+    const struct world *world = *state;
+    char name[128];
+    publish(world, "n1", "limit 1 period_ns 60000000000 burst 100 generation 7 groups 16");
+    snprintf(name, sizeof name, "weir:{%u}mails:alice", (unsigned)wr_wire_group("alice", 5, 16));
+    put_text(world, name, 3600 * SECOND_US, 0, 0);
+    json_t *root = run_json(world, "peek", "mails alice");
+    assert_true(json_is_true(json_object_get(root, "known")));
+    const double level = number(root, "level"); // 100 less one for each minute
+    assert_true(level >= 40 && level < 42);
+    assert_int_equal(number(root, "burst"), 100);
+    assert_int_equal(number(root, "limiter_nodes"), 1);
+    json_decref(root);
+    assert_int_equal(run(world, "peek", "mails alice"), 0);
+    assert_true(file_says(&world->folder, "out", "of 100 tokens, at 1/m as its nodes have it"));
+    root = run_json(world, "peek", "--rate 2/m --burst 7 --groups 1 mails alice"); // as given
+    assert_int_equal(number(root, "level"), 7);
+    json_decref(root);
+}
+
+static void wonders_about_a_limiter_that_no_node_has(void **state) {
+    const struct world *world = *state;
+    publish(world, "n1", "limit 1 period_ns 1000000000 burst 5 generation 0 groups 1");
+    assert_int_equal(run(world, "peek", "mials alice"), 0);
+    assert_true(file_says(&world->folder, "out", "none with a limiter mials"));
+    assert_int_equal(run(world, "peek", "mails alice"), 0);
+    assert_true(file_says(&world->folder, "out", "1 node alive, 1 with this limiter"));
+}
+
 static void finds_keys_that_are_no_text_and_their_groups(void **state) {
     const struct world *world = *state;
     char name[WR_BUCKET_NAME_BYTES], line[64];
@@ -308,7 +349,6 @@ static void refuses_bad_words_and_names_the_remedy(void **state) {
         {"peek", "--rate 0 mails alice", "above 0"},
         {"peek", "--redis nowhere mails alice", "redis://"},
         {"peek", "--wrong", "no option"},
-        {"top", "--by denied", "weir_top(3)"},
         {"top", "--by luck", "'luck'"},
         {"top", "-n 1001", "1000"},
         {"top", "--watch 1ms", "100ms"},
@@ -385,6 +425,56 @@ static void sums_up_what_nodes_publish(void **state) {
     json_decref(root);
 }
 
+static void adds_up_what_nodes_denied(void **state) {
+    const struct world *world = *state;
+    put_text(world, "weir:{0}mails:alice", SECOND_US, 0, 5);
+    put_text(world, "weir:{0}mails:bob", SECOND_US, 0, 9);
+    test_redis_do(world->context, "ZADD weir:{0}d:mails:n1 10 weir:{0}mails:alice "
+                                  "15 weir:{0}mails:bob 1 weir:{0}mails:carol 2 odd");
+    test_redis_do(world->context, "ZADD weir:{0}d:mails:n2 20 weir:{0}mails:alice "
+                                  "7 weir:{0}t:mails:a-long-one");
+    test_redis_do(world->context, "SET weir:{0}d:mails:n3 odd");
+    json_t *root = run_json(world, "top", "--by denied -n 3");
+    const json_t *keys = json_object_get(root, "keys");
+    static const struct {
+        const char *key;
+        int denied;
+    } rows[] = {{"alice", 30}, {"bob", 15}, {"a-long-one", 7}};
+    assert_int_equal(json_array_size(keys), 3);
+    for (size_t i = 0; i < 3; i++) {
+        assert_string_equal(text(json_array_get(keys, i), "key"), rows[i].key);
+        assert_string_equal(text(json_array_get(keys, i), "limiter"), "mails");
+        assert_int_equal(number(json_array_get(keys, i), "denied"), rows[i].denied);
+    }
+    assert_int_equal(number(json_array_get(keys, 0), "demand_per_s") * 3600, 5);
+    assert_int_equal(number(json_array_get(keys, 0), "generation"), 7);
+    assert_true(json_is_null(json_object_get(json_array_get(keys, 2), "full_after_us")));
+    assert_true(json_is_true(json_object_get(json_array_get(keys, 2), "truncated")));
+    json_decref(root);
+    root = run_json(world, "top", "-n 1"); // by demand: the same number stands there
+    assert_string_equal(text(json_array_get(json_object_get(root, "keys"), 0), "key"), "bob");
+    assert_int_equal(number(json_array_get(json_object_get(root, "keys"), 0), "denied"), 15);
+    json_decref(root);
+    assert_int_equal(run(world, "top", "--by denied"), 0);
+    assert_true(file_says(&world->folder, "out", "a-long-one..."));
+}
+
+static void says_that_nodes_have_different_limits(void **state) {
+    const struct world *world = *state;
+    publish(world, "n1", "limit 5 period_ns 1000000000 burst 10 generation 0 groups 1");
+    publish(world, "n2", "limit 5 period_ns 1000000000 burst 10 generation 0 groups 1");
+    assert_int_equal(run(world, "top", ""), 0);
+    assert_true(file_says(&world->folder, "out", "5/s, burst 10"));
+    assert_false(file_says(&world->folder, "out", "different limits"));
+    publish(world, "n3", "limit 5 period_ns 1000000000 burst 10 generation 0 groups 2");
+    assert_int_equal(run(world, "top", ""), 0);
+    assert_true(file_says(&world->folder, "out", "the nodes of mails have different limits"));
+    json_t *root = run_json(world, "top", "");
+    const json_t *mails = json_array_get(json_object_get(root, "limiters"), 0);
+    assert_true(json_is_true(json_object_get(mails, "disagree")));
+    json_decref(root);
+}
+
 static void looks_only_at_its_prefix_and_counts_what_is_foreign(void **state) {
     const struct world *world = *state;
     put_text(world, "a*b:{0}mails:alice", SECOND_US, 0, 1);
@@ -424,6 +514,8 @@ int main(void) {
         cmocka_unit_test_setup(peeks_at_a_bucket_with_its_level, empty),
         cmocka_unit_test_setup(shows_debt_as_a_level_below_zero, empty),
         cmocka_unit_test_setup(answers_that_an_unknown_key_is_full, empty),
+        cmocka_unit_test_setup(takes_limit_and_groups_from_a_node, empty),
+        cmocka_unit_test_setup(wonders_about_a_limiter_that_no_node_has, empty),
         cmocka_unit_test_setup(finds_keys_that_are_no_text_and_their_groups, empty),
         cmocka_unit_test_setup(finds_a_long_key_by_its_hash, empty),
         cmocka_unit_test_setup(refuses_what_is_no_bucket, empty),
@@ -432,6 +524,8 @@ int main(void) {
         cmocka_unit_test_setup(lists_the_busiest_keys_of_several_pages_and_groups, empty),
         cmocka_unit_test_setup(lists_the_longest_behind, empty),
         cmocka_unit_test_setup(sums_up_what_nodes_publish, empty),
+        cmocka_unit_test_setup(adds_up_what_nodes_denied, empty),
+        cmocka_unit_test_setup(says_that_nodes_have_different_limits, empty),
         cmocka_unit_test_setup(looks_only_at_its_prefix_and_counts_what_is_foreign, empty),
         cmocka_unit_test_setup(says_that_there_is_nothing, empty),
         cmocka_unit_test_setup(helps_with_examples, empty),

@@ -319,6 +319,54 @@ static void nodes_see_each_other_and_show_their_numbers(void **state) {
     node_close(&b);
 }
 
+static void expect_text(redisContext *context, const char *command, const char *text) {
+    redisReply *reply = redisCommand(context, command);
+    assert_non_null(reply);
+    if (reply->type != REDIS_REPLY_STRING || strcmp(reply->str, text) != 0)
+        fail_msg("%s: '%s', not '%s'", command, reply->str, text);
+    freeReplyObject(reply);
+}
+
+static void a_node_that_stops_leaves_its_last_numbers_and_goes(void **state) {
+    (void)state;
+    static const char long_key[] = "a key that is longer than the eighty-eight bytes which "
+                                   "weir_top remembers of it, and goes on";
+    struct weir_sync_options options = node_options(url);
+    options.prefix = "last:";
+    options.node = "me";
+    options.groups = 4;
+    struct node node = node_make(&options, slow(5), 100);
+    redisContext *context = test_redis_connect(&redis);
+    assert_int_equal(weir_sync_start(node.sync, NULL), WEIR_GRANTED);
+    node_wait(&node, node_is_connected, "a connection");
+    assert_int_equal(node_ask(&node, weir_id(7), 12), 5);
+    assert_int_equal(node_ask(&node, weir_str("plain"), 6), 5);
+    assert_int_equal(node_ask(&node, weir_str(long_key), 8), 5);
+    assert_int_equal(weir_sync_stop(node.sync, 20 * WEIR_SECOND), WEIR_GRANTED);
+    expect_text(context, "HGET last:{0}a:mails:me granted", "15");
+    expect_text(context, "HGET last:{0}a:mails:me denied", "11");
+    expect_text(context, "HGET last:{0}a:mails:me reported", "15");
+    expect_text(context, "HGET last:{0}a:mails:me burst", "5");
+    expect_text(context, "HGET last:{0}a:mails:me groups", "4");
+    assert_int_equal(test_redis_integer(context, "ZCARD last:{0}nodes"), 0);
+    assert_int_equal(test_redis_integer(context, "ZCARD last:{0}nodes:mails"), 0);
+    assert_int_equal(test_redis_integer(context, "ZCARD last:{0}d:mails:me"), 3);
+    static const char *const denied[] = {"7", "3", "1"}; // the integer, the long key, "plain"
+    redisReply *all = redisCommand(context, "ZREVRANGE last:{0}d:mails:me 0 -1 WITHSCORES");
+    for (size_t i = 0; i < 3; i++) {
+        const redisReply *name = all->element[2 * i];
+        redisReply *bucket = redisCommand(context, "EXISTS %b", name->str, name->len);
+        assert_string_equal(all->element[2 * i + 1]->str, denied[i]);
+        assert_int_equal(bucket->integer, i != 1);
+        freeReplyObject(bucket);
+    }
+    assert_memory_equal(all->element[2]->str, "last:{0}t:mails:a key", 21);
+    assert_int_equal(all->element[2]->len, strlen("last:{0}t:mails:") + WEIR_TOP_NAME_BYTES);
+    freeReplyObject(all);
+    redisFree(context);
+    node_close(&node);
+}
+
 // ThreadSanitizer does not let the child of a process with threads make one.
 #if defined(__SANITIZE_THREAD__)
 #define CHILDREN 0
@@ -489,6 +537,7 @@ int main(void) {
         cmocka_unit_test(stop_reports_what_is_left_and_start_goes_on),
         cmocka_unit_test(a_limiter_may_be_detached_and_attached_again),
         cmocka_unit_test(a_detach_that_cannot_report_says_so),
+        cmocka_unit_test(a_node_that_stops_leaves_its_last_numbers_and_goes),
         cmocka_unit_test(nodes_see_each_other_and_show_their_numbers),
         cmocka_unit_test(a_forked_child_decides_and_reports_nothing),
         cmocka_unit_test(a_change_of_limit_raises_the_generation),

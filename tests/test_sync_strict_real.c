@@ -214,9 +214,30 @@ static void the_numbers_of_a_strict_limiter_are_shown(void **state) {
     assert_int_equal(node_limiter_stats(&node).reported_tokens, 7);
     assert_int_equal(node_limiter_stats(&node).pending_tokens, 0);
     assert_int_equal(node_limiter_stats(&node).generation, 4);
+    assert_true(node_stats(&node).reports > 0);
+    struct weir_stats stats;
+    assert_int_equal(weir_stats(node.limiter, &stats, sizeof stats), WEIR_GRANTED);
+    assert_int_equal(stats.granted, 7);
+    assert_int_equal(stats.tokens, 7);
+    assert_int_equal(stats.denied, 2);
     assert_int_equal(weir_sync_metrics(node.sync, text, sizeof text, NULL), WEIR_GRANTED);
     assert_non_null(strstr(text, "weir_sync_reported_tokens_total{limiter=\"numbers\"} 7\n"));
     assert_non_null(strstr(text, "weir_sync_generation{limiter=\"numbers\"} 4\n"));
+    assert_int_equal(weir_sync_stop(node.sync, 20 * WEIR_SECOND), WEIR_GRANTED);
+    redisContext *context = test_redis_connect(&redis);
+    char name[160];
+    snprintf(name, sizeof name, "HGET weir:{0}a:numbers:%s denied", node_stats(&node).node);
+    redisReply *reply = redisCommand(context, name);
+    assert_int_equal(reply->type, REDIS_REPLY_STRING);
+    assert_string_equal(reply->str, "2");
+    freeReplyObject(reply);
+    snprintf(name, sizeof name, "ZSCORE weir:{0}d:numbers:%s weir:{0}numbers:k",
+             node_stats(&node).node);
+    reply = redisCommand(context, name);
+    assert_int_equal(reply->type, REDIS_REPLY_STRING);
+    assert_string_equal(reply->str, "2");
+    freeReplyObject(reply);
+    redisFree(context);
     node_close(&node);
 }
 

@@ -129,6 +129,8 @@ static void names_that_would_break_the_layout_are_refused(void **state) {
     assert_false(wr_wire_limiter_name_ok("a"));
     assert_false(wr_wire_limiter_name_ok("s"));
     assert_false(wr_wire_limiter_name_ok("nodes"));
+    assert_false(wr_wire_limiter_name_ok("d"));
+    assert_false(wr_wire_limiter_name_ok("t"));
     assert_false(wr_wire_limiter_name_ok("a:b"));
     assert_false(wr_wire_limiter_name_ok("\xc3\xa9"));
 }

@@ -114,7 +114,7 @@ static bool take_group(struct wr_text *text, uint32_t *group) {
     return true;
 }
 
-// "limiter:rest" of an aggregate, or of a bucket.
+// "limiter:rest".
 static void split(struct wr_text text, enum wr_bucket_what what, struct wr_bucket_name *parts) {
     const char *colon = text.length > 0 ? memchr(text.data, ':', text.length) : NULL;
     if (colon == NULL || colon == text.data || colon - text.data > WR_WIRE_NAME_MAX) return;
@@ -133,11 +133,13 @@ struct wr_bucket_name wr_bucket_name_parse(struct wr_text name, const char *pref
     if (name.length <= skip || memcmp(name.data, prefix, skip) != 0) return parts;
     struct wr_text rest = {name.data + skip, name.length - skip};
     if (!take_group(&rest, &parts.group)) return parts;
+    const struct wr_text behind = {rest.data + 2, rest.length > 2 ? rest.length - 2 : 0};
     if (wr_text_is(rest, "e")) parts.what = WR_BUCKET_EPOCH;
     else if (wr_text_is(rest, "nodes") || starts(rest, "nodes:")) parts.what = WR_BUCKET_NODES;
     else if (starts(rest, "n:") || starts(rest, "s:")) parts.what = WR_BUCKET_MARKER;
-    else if (starts(rest, "a:"))
-        split((struct wr_text){rest.data + 2, rest.length - 2}, WR_BUCKET_AGGREGATE, &parts);
+    else if (starts(rest, "a:")) split(behind, WR_BUCKET_AGGREGATE, &parts);
+    else if (starts(rest, "d:")) split(behind, WR_BUCKET_DENIED, &parts);
+    else if (starts(rest, "t:")) split(behind, WR_BUCKET_CUT, &parts);
     else split(rest, WR_BUCKET_ITSELF, &parts);
     return parts;
 }

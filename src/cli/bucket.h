@@ -32,6 +32,8 @@ enum wr_bucket_what {
     WR_BUCKET_EPOCH,     // a group's epoch length
     WR_BUCKET_NODES,     // a set of nodes by when they were last seen
     WR_BUCKET_AGGREGATE, // what a node counted for a limiter
+    WR_BUCKET_DENIED,    // the keys that a node denied most
+    WR_BUCKET_CUT,       // in those: the beginning of a key too long to be told whole
 };
 
 // A node that was not seen for so long is not alive.
@@ -41,8 +43,8 @@ enum wr_bucket_what {
 struct wr_bucket_name {
     enum wr_bucket_what what;
     uint32_t group;
-    struct wr_text limiter; // of a bucket and an aggregate
-    struct wr_text rest;    // the key of a bucket, the node of an aggregate
+    struct wr_text limiter; // of a bucket, an aggregate, a set of denied keys, a cut key
+    struct wr_text rest;    // the key; of an aggregate and such a set, the node
 };
 
 struct wr_bucket_name wr_bucket_name_parse(struct wr_text name, const char *prefix);

@@ -9,6 +9,7 @@
 #include "bucket.h"
 #include "commands.h"
 #include "output.h"
+#include "published.h"
 #include "rate.h"
 #include "redis.h"
 
@@ -34,29 +35,33 @@ struct found {
     struct wr_wire_record record;
     struct wr_bucket_demand demand;
     int64_t now_us, epoch_us, behind_us, life_ms, nodes; // epoch_us 0: not known
+    int64_t limiter_nodes; // of those, with this limiter
+    bool has_limit;        // given, or published by a node
+    struct wr_rate rate;
+    uint64_t burst;
 };
 
 static void print_help(void) {
     printf("weir peek - one bucket of a limit over many hosts, as it stands in Redis\n\n"
            "How far behind is the key alice of the limiter mails?\n"
            "    weir peek --redis redis://127.0.0.1:6379 mails alice\n"
-           "How many tokens are left of its 100 (5 a second)?\n"
+           "How many tokens would be left, if the limit were 5 a second and 100 at once?\n"
            "    weir peek --redis redis://127.0.0.1:6379 --rate 5/s --burst 100 mails alice\n"
-           "A key that is an integer, another prefix, a cluster with 16 groups:\n"
-           "    weir peek --redis redis://node1 --prefix shop: --groups 16 orders id:4711\n\n"
-           "Redis holds the time at which a bucket is full again, not tokens: with --rate and\n"
-           "--burst it is told in tokens too; give the limit that the nodes have. What nodes\n"
-           "granted since their last report (100 ms, as a rule) is not in it yet. A key that\n"
-           "Redis does not know is a full bucket.\n\n"
+           "A key that is an integer, another prefix:\n"
+           "    weir peek --redis redis://node1 --prefix shop: orders id:4711\n\n"
+           "Redis holds the time at which a bucket is full again, not tokens. The limit, and the\n"
+           "number of groups, are what a node that is alive publishes; where none is, give them\n"
+           "by --rate, --burst and --groups. What nodes granted since their last report (100 ms,\n"
+           "as a rule) is not in it yet. A key that Redis does not know is a full bucket.\n\n"
            "NAME is the limiter's (weir_sync_attach). KEY is its text; id:7 is the integer 7\n"
            "(weir_id); \\xNN is a byte. weir top prints keys in this form.\n\n"
            "Options:\n"
            "    --redis URL      redis://[user:password@]host[:port][/database], or\n"
            "                     unix:/path[?db=1&user=..&password=..] (redis://127.0.0.1:6379)\n"
            "    --prefix TEXT    of the sync's names (weir:)\n"
-           "    --groups N       of the sync, 1 to 64 (1)\n"
-           "    -r, --rate RATE  of the limit: 5/s 300/m 1/d\n"
-           "    -b, --burst N    of the limit (the tokens of one period)\n"
+           "    --groups N       of the sync, 1 to 64 (as a node has it, or 1)\n"
+           "    -r, --rate RATE  of the limit: 5/s 300/m 1/d (as a node has it)\n"
+           "    -b, --burst N    of the limit, with --rate (the tokens of one period)\n"
            "    --json           for programs\n"
            "    -o, --output FILE  where it goes (-)\n"
            "    -h, --help       this\n"
@@ -102,7 +107,8 @@ static bool complete(struct job *job, struct wr_fault *fault) {
                         job->prefix);
     if (!wr_wire_limiter_name_ok(job->limiter))
         return wr_fault(fault, "'%.100s' is no limiter's name: 1 to 64 printable characters "
-                               "without braces, colon or space, and none of a, n, nodes and s",
+                               "without braces, colon or space, and none of a, d, n, nodes, s "
+                               "and t",
                         job->limiter);
     if (job->has_burst && !job->has_rate)
         return wr_fault(fault, "--burst alone says nothing; give --rate too, such as --rate 5/s");
@@ -188,17 +194,45 @@ static bool ask_epoch(struct wr_redis *redis, const struct job *job, struct foun
     return true;
 }
 
-static bool ask(const struct job *job, struct found *found, struct wr_fault *fault) {
-    struct wr_redis *redis;
-    found->group = wr_wire_group(job->key.bytes, job->key.length, (uint32_t)job->groups);
+// The limit and the groups: as given, else as a node has them.
+static bool ask_limit(struct wr_redis *redis, const struct job *job, struct found *found,
+                      uint32_t *groups, struct wr_fault *fault) {
+    struct wr_published published = {.groups = 0};
+    bool is_there;
+    if (!wr_published_ask(redis, job->prefix, job->limiter, found->now_us, &is_there, &published,
+                          fault))
+        return false;
+    *groups = job->groups != 0 ? (uint32_t)job->groups : 1;
+    if (job->groups == 0 && published.groups >= 1 && published.groups <= GROUPS_MAX)
+        *groups = published.groups;
+    const struct weir_limit *limit = &published.limit;
+    found->has_limit = job->has_rate || (published.has_limit && limit->tokens != 0 &&
+                                         limit->tokens != WEIR_UNLIMITED_TOKENS);
+    found->rate = job->has_rate ? job->rate : (struct wr_rate){limit->tokens, limit->period_ns};
+    found->burst = job->has_rate ? job->burst : limit->burst;
+    return true;
+}
+
+static bool ask_all(struct wr_redis *redis, const struct job *job, struct found *found,
+                    struct wr_fault *fault) {
+    uint32_t groups;
+    if (!wr_redis_time_us(redis, &found->now_us, fault) ||
+        !ask_limit(redis, job, found, &groups, fault))
+        return false;
+    found->group = wr_wire_group(job->key.bytes, job->key.length, groups);
     found->name_bytes =
         wr_wire_bucket_name(job->prefix, found->group, job->limiter, job->key.bytes,
                             job->key.length, found->name, sizeof found->name);
+    return ask_bucket(redis, found, fault) && ask_epoch(redis, job, found, fault) &&
+           wr_redis_nodes(redis, job->prefix, "", found->now_us, &found->nodes, fault) &&
+           wr_redis_nodes(redis, job->prefix, job->limiter, found->now_us, &found->limiter_nodes,
+                          fault);
+}
+
+static bool ask(const struct job *job, struct found *found, struct wr_fault *fault) {
+    struct wr_redis *redis;
     if (!wr_redis_open(&redis, &job->url, TIMEOUT_NS, fault)) return false;
-    const bool good =
-        wr_redis_time_us(redis, &found->now_us, fault) && ask_bucket(redis, found, fault) &&
-        ask_epoch(redis, job, found, fault) &&
-        wr_redis_nodes(redis, job->prefix, found->now_us, &found->nodes, fault);
+    const bool good = ask_all(redis, job, found, fault);
     wr_redis_close(redis);
     if (good) found->demand = wr_bucket_demand(&found->record, found->epoch_us, found->now_us);
     return good;
@@ -207,23 +241,29 @@ static bool ask(const struct job *job, struct found *found, struct wr_fault *fau
 // Telling -------------------------------------------------------------------------------------
 
 // In millionths of a token; below zero: debt.
-static wide level_millionths(const struct job *job, const struct found *found) {
-    const wide spent = (wide)found->behind_us * (wide)WEIR_MICROSECOND * job->rate.tokens *
-                       1000000 / job->rate.period_ns;
-    return (wide)job->burst * 1000000 - spent;
+static wide level_millionths(const struct found *found) {
+    const wide spent = (wide)found->behind_us * (wide)WEIR_MICROSECOND * found->rate.tokens *
+                       1000000 / found->rate.period_ns;
+    return (wide)found->burst * 1000000 - spent;
 }
 
-static double level_tokens(const struct job *job, const struct found *found) {
-    return (double)level_millionths(job, found) / 1e6;
+static double level_tokens(const struct found *found) {
+    return (double)level_millionths(found) / 1e6;
 }
 
-static void write_known(FILE *out, const struct job *job, const struct found *found) {
+static void write_level(FILE *out, const struct job *job, const struct found *found) {
+    char rate[WR_UNIT_TEXT];
+    if (!found->has_limit) return;
+    wr_rate_text(&found->rate, rate);
+    fprintf(out, "level %.3f of %" PRIu64 " tokens, at %s%s\n", level_tokens(found), found->burst,
+            rate, job->has_rate ? "" : " as its nodes have it");
+}
+
+static void write_known(FILE *out, const struct found *found) {
     char span[WR_UNIT_TEXT];
     wr_span_text((uint64_t)found->behind_us * WEIR_MICROSECOND, span);
     if (found->behind_us == 0) fprintf(out, "full\n");
     else fprintf(out, "full in %s, if nothing more is granted\n", span);
-    if (job->has_rate)
-        fprintf(out, "level %.3f of %" PRIu64 " tokens\n", level_tokens(job, found), job->burst);
     if (found->epoch_us > 0) {
         wr_duration_text((uint64_t)found->epoch_us * WEIR_MICROSECOND, span);
         fprintf(out, "asked for on all nodes: %.1f tokens/s (%" PRIu32 " in the last epoch of %s, %"
@@ -239,15 +279,16 @@ static void write_text(FILE *out, const struct job *job, const struct found *fou
     char name[WR_BUCKET_SHOWN_BYTES] = "";
     wr_text_show(name, sizeof name, (struct wr_text){found->name, found->name_bytes});
     fprintf(out, "%s\n", name);
-    if (found->known) write_known(out, job, found);
-    else {
-        fprintf(out, "no such key: the bucket is full\n");
-        if (job->has_rate)
-            fprintf(out, "level %" PRIu64 ".000 of %" PRIu64 " tokens\n", job->burst, job->burst);
-    }
-    if (found->nodes > 0)
-        fprintf(out, "%" PRId64 " node%s alive\n", found->nodes, found->nodes == 1 ? "" : "s");
-    else fprintf(out, "no node is known to this prefix\n");
+    if (found->known) write_known(out, found);
+    else fprintf(out, "no such key: the bucket is full\n");
+    write_level(out, job, found);
+    if (found->nodes == 0) fprintf(out, "no node is known to this prefix\n");
+    else if (found->limiter_nodes == 0)
+        fprintf(out, "%" PRId64 " node%s alive, and none with a limiter %s; is the name right?\n",
+                found->nodes, found->nodes == 1 ? "" : "s", job->limiter);
+    else
+        fprintf(out, "%" PRId64 " node%s alive, %" PRId64 " with this limiter\n", found->nodes,
+                found->nodes == 1 ? "" : "s", found->limiter_nodes);
 }
 
 static json_t *number_or_null(bool known, int64_t value) {
@@ -260,18 +301,21 @@ static bool write_json(FILE *out, const struct job *job, const struct found *fou
     wr_text_show(name, sizeof name, (struct wr_text){found->name, found->name_bytes});
     wr_bucket_key_show((struct wr_text){job->key.bytes, job->key.length}, key);
     json_t *root = json_pack(
-        "{s:s, s:s, s:s, s:i, s:b, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:I}",
+        "{s:s, s:s, s:s, s:i, s:b, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:I, "
+        "s:I}",
         "limiter", job->limiter, "key", key, "redis_key", name, "group", (int)found->group,
         "known", found->known, "full_after_us", (json_int_t)found->behind_us, "level",
-        job->has_rate ? json_real(level_tokens(job, found)) : json_null(), "burst",
-        number_or_null(job->has_rate, (int64_t)job->burst), "demand_per_s",
+        found->has_limit ? json_real(level_tokens(found)) : json_null(), "burst",
+        number_or_null(found->has_limit, (int64_t)found->burst), "rate_tokens",
+        number_or_null(found->has_limit, (int64_t)found->rate.tokens), "rate_period_ns",
+        number_or_null(found->has_limit, (int64_t)found->rate.period_ns), "demand_per_s",
         epoch ? json_real(found->demand.per_s) : json_null(), "last_epoch_tokens",
         number_or_null(epoch, found->demand.last_epoch), "this_epoch_tokens",
         number_or_null(epoch, found->demand.this_epoch), "epoch_us",
         number_or_null(found->epoch_us > 0, found->epoch_us), "generation",
         number_or_null(found->known, found->record.generation), "kept_for_ms",
         number_or_null(found->known && found->life_ms >= 0, found->life_ms), "nodes",
-        (json_int_t)found->nodes);
+        (json_int_t)found->nodes, "limiter_nodes", (json_int_t)found->limiter_nodes);
     const bool good = root != NULL && json_dumpf(root, out, JSON_INDENT(2)) == 0 &&
                       fputc('\n', out) != EOF;
     json_decref(root);
@@ -290,8 +334,7 @@ static bool tell(const struct job *job, const struct found *found, struct wr_fau
 }
 
 int wr_cmd_peek(int argc, char **argv) {
-    struct job job = {.url_text = WR_REDIS_URL_USUAL, .prefix = "weir:", .output = "-",
-                      .groups = 1};
+    struct job job = {.url_text = WR_REDIS_URL_USUAL, .prefix = "weir:", .output = "-"};
     struct found found = {.group = 0};
     struct wr_fault fault = {""};
     const int code = read_arguments(&job, argc, argv);

@@ -16,7 +16,7 @@
 
 #define TIMEOUT_NS (5 * WEIR_SECOND)
 #define WATCH_MIN_NS (100 * WEIR_MILLISECOND)
-#define KEY_COLUMN 40
+#define LIMIT_TEXT (WR_UNIT_TEXT + 40)
 
 struct job {
     struct wr_url url;
@@ -34,21 +34,22 @@ static void print_help(void) {
            "    weir top --redis redis://127.0.0.1:6379 --watch 2s\n"
            "The keys whose buckets take longest to be full again (a bucket deep in debt is far\n"
            "behind), for a program:\n"
-           "    weir top --redis unix:/run/redis/redis.sock --by behind -n 100 --json\n\n"
+           "    weir top --redis unix:/run/redis/redis.sock --by behind -n 100 --json\n"
+           "The keys that were refused most, on all nodes together:\n"
+           "    weir top --redis redis://127.0.0.1:6379 --by denied\n\n"
            "It reads by SCAN, a page of about 1000 names at a time, never by KEYS: Redis goes on\n"
-           "serving. Names that SCAN shows twice are counted twice; what comes meanwhile may be\n"
+           "serving. Buckets that SCAN shows twice are counted twice; what comes meanwhile may be\n"
            "missed. On a cluster it sees the one master that the URL names.\n\n"
-           "Columns: demand/s, tokens asked for over the last epoch; behind, the time until the\n"
+           "Columns: denied, asks refused since the nodes started, as the nodes publish it (the\n"
+           "32 keys of a limiter that each denied most, a few per cent off; - is a key that none\n"
+           "lists); demand/s, tokens asked for over the last epoch; behind, the time until the\n"
            "bucket is full; gen, the generation of the limit. A limiter's granted, denied and\n"
-           "tokens are what its nodes published since they started. The keys most denied cannot\n"
-           "be told: Redis holds what was asked for and when a bucket is full, and without the\n"
-           "limit of each key the one is not set against the other. Each node knows its own:\n"
-           "weir_top(3).\n\n"
+           "tokens are what its nodes published since they started.\n\n"
            "Options:\n"
            "    --redis URL      redis://[user:password@]host[:port][/database], or\n"
            "                     unix:/path[?db=1&user=..&password=..] (redis://127.0.0.1:6379)\n"
            "    --prefix TEXT    of the sync's names (weir:)\n"
-           "    --by WORD        demand or behind (demand)\n"
+           "    --by WORD        demand, behind or denied (demand)\n"
            "    -n, --top N      keys listed, 0 to 1000 (20)\n"
            "    --watch TIME     again and again; with --json, one line each\n"
            "    --json           for programs\n"
@@ -71,10 +72,8 @@ static const struct option options[] = {
 static bool set_by(struct job *job, const char *word, struct wr_fault *fault) {
     if (strcmp(word, "demand") == 0) job->by = WR_TOP_DEMAND;
     else if (strcmp(word, "behind") == 0) job->by = WR_TOP_BEHIND;
-    else if (strcmp(word, "denied") == 0)
-        return wr_fault(fault, "--by denied: Redis holds no denials by key, only what was asked "
-                               "for; use --by demand, or weir_top(3) on each node");
-    else return wr_fault(fault, "--by '%.100s': it is demand or behind", word);
+    else if (strcmp(word, "denied") == 0) job->by = WR_TOP_DENIED;
+    else return wr_fault(fault, "--by '%.100s': it is demand, behind or denied", word);
     return true;
 }
 
@@ -143,18 +142,32 @@ static void write_head(FILE *out, const struct wr_top_scan *scan) {
                      "use it?\n", scan->foreign);
 }
 
+static void limit_text(const struct wr_published *last, char text[LIMIT_TEXT]) {
+    char rate[WR_UNIT_TEXT];
+    const struct wr_rate as_rate = {last->limit.tokens, last->limit.period_ns};
+    wr_rate_text(&as_rate, rate);
+    snprintf(text, LIMIT_TEXT, "%s, burst %" PRIu64, rate, last->limit.burst);
+}
+
+static void write_limiter(FILE *out, const struct wr_top_limiter *l) {
+    char limit[LIMIT_TEXT] = "-";
+    if (l->last.has_limit) limit_text(&l->last, limit);
+    fprintf(out, "%-24s %10" PRIu64 " %6" PRIu32, l->name, l->buckets, l->nodes);
+    if (l->nodes == 0) fprintf(out, " %14s %14s %14s", "-", "-", "-");
+    else
+        fprintf(out, " %14" PRIu64 " %14" PRIu64 " %14" PRIu64, l->granted, l->denied, l->tokens);
+    fprintf(out, "  %s\n", limit);
+}
+
 static void write_limiters(FILE *out, const struct wr_top_scan *scan) {
     if (scan->limiter_count == 0) return;
-    fprintf(out, "\n%-24s %10s %6s %14s %14s %14s\n", "limiter", "buckets", "nodes", "granted",
-            "denied", "tokens");
-    for (size_t i = 0; i < scan->limiter_count; i++) {
-        const struct wr_top_limiter *l = &scan->limiters[i];
-        fprintf(out, "%-24s %10" PRIu64 " %6" PRIu32, l->name, l->buckets, l->nodes);
-        if (l->nodes == 0) fprintf(out, " %14s %14s %14s\n", "-", "-", "-");
-        else
-            fprintf(out, " %14" PRIu64 " %14" PRIu64 " %14" PRIu64 "\n", l->granted, l->denied,
-                    l->tokens);
-    }
+    fprintf(out, "\n%-24s %10s %6s %14s %14s %14s  %s\n", "limiter", "buckets", "nodes", "granted",
+            "denied", "tokens", "limit");
+    for (size_t i = 0; i < scan->limiter_count; i++) write_limiter(out, &scan->limiters[i]);
+    for (size_t i = 0; i < scan->limiter_count; i++)
+        if (scan->limiters[i].disagree)
+            fprintf(out, "the nodes of %s have different limits or numbers of groups: they must be "
+                         "alike on all\n", scan->limiters[i].name);
 }
 
 static struct wr_bucket_name parts_of(const struct wr_top_scan *scan,
@@ -162,20 +175,29 @@ static struct wr_bucket_name parts_of(const struct wr_top_scan *scan,
     return wr_bucket_name_parse((struct wr_text){row->name, row->name_bytes}, scan->prefix);
 }
 
-static void write_rows(FILE *out, const struct wr_top_scan *scan) {
+static void write_row(FILE *out, const struct wr_top_scan *scan, const struct wr_top_row *row) {
     char key[WR_BUCKET_SHOWN_BYTES], behind[WR_UNIT_TEXT];
+    const struct wr_bucket_name parts = parts_of(scan, row);
+    const bool cut = parts.what == WR_BUCKET_CUT;
+    wr_bucket_key_show(parts.rest, key);
+    wr_span_text((uint64_t)row->behind_us * WEIR_MICROSECOND, behind);
+    if (row->denied > 0) fprintf(out, "%12" PRIu64, row->denied);
+    else fprintf(out, "%12s", "-");
+    if (scan->epoch_us[parts.group] > 0 && !row->no_bucket)
+        fprintf(out, " %12.1f", row->demand.per_s);
+    else fprintf(out, " %12s", "-");
+    fprintf(out, " %12s", row->behind_us > 0 ? behind : cut ? "-" : "full");
+    if (row->no_bucket) fprintf(out, " %5s", "-");
+    else fprintf(out, " %5" PRIu32, row->generation);
+    fprintf(out, "  %-16.*s %s%s\n", (int)parts.limiter.length, parts.limiter.data, key,
+            cut ? "..." : "");
+}
+
+static void write_rows(FILE *out, const struct wr_top_scan *scan) {
     if (scan->count == 0) return;
-    fprintf(out, "\n%12s %12s %5s  %-16s %s\n", "demand/s", "behind", "gen", "limiter", "key");
-    for (size_t i = 0; i < scan->count; i++) {
-        const struct wr_top_row *row = &scan->rows[i];
-        const struct wr_bucket_name parts = parts_of(scan, row);
-        wr_bucket_key_show(parts.rest, key);
-        wr_span_text((uint64_t)row->behind_us * WEIR_MICROSECOND, behind);
-        if (scan->epoch_us[parts.group] > 0) fprintf(out, "%12.1f", row->demand.per_s);
-        else fprintf(out, "%12s", "-");
-        fprintf(out, " %12s %5" PRIu32 "  %-16.*s %s\n", row->behind_us > 0 ? behind : "full",
-                row->generation, (int)parts.limiter.length, parts.limiter.data, key);
-    }
+    fprintf(out, "\n%12s %12s %12s %5s  %-16s %s\n", "denied", "demand/s", "behind", "gen",
+            "limiter", "key");
+    for (size_t i = 0; i < scan->count; i++) write_row(out, scan, &scan->rows[i]);
 }
 
 static void write_text(FILE *out, const struct wr_top_scan *scan) {
@@ -188,22 +210,43 @@ static void write_text(FILE *out, const struct wr_top_scan *scan) {
 
 // JSON ----------------------------------------------------------------------------------------
 
+static json_t *real_or_null(bool known, double value) {
+    return known ? json_real(value) : json_null();
+}
+
+static json_t *number_or_null(bool known, uint64_t value) {
+    return known ? json_integer((json_int_t)value) : json_null();
+}
+
 static json_t *row_json(const struct wr_top_scan *scan, const struct wr_top_row *row) {
     char key[WR_BUCKET_SHOWN_BYTES];
     const struct wr_bucket_name parts = parts_of(scan, row);
-    const bool known = scan->epoch_us[parts.group] > 0;
+    const bool cut = parts.what == WR_BUCKET_CUT;
     wr_bucket_key_show(parts.rest, key);
-    return json_pack("{s:s%, s:s, s:i, s:o, s:I, s:I}", "limiter", parts.limiter.data,
-                     parts.limiter.length, "key", key, "group", (int)parts.group, "demand_per_s",
-                     known ? json_real(row->demand.per_s) : json_null(), "full_after_us",
-                     (json_int_t)row->behind_us, "generation", (json_int_t)row->generation);
+    return json_pack(
+        "{s:s%, s:s, s:b, s:o, s:o, s:o, s:o, s:o}", "limiter", parts.limiter.data,
+        parts.limiter.length, "key", key, "truncated", cut, "group",
+        number_or_null(!cut, parts.group), "denied", number_or_null(row->denied > 0, row->denied),
+        "demand_per_s",
+        real_or_null(scan->epoch_us[parts.group] > 0 && !row->no_bucket, row->demand.per_s),
+        "full_after_us", number_or_null(!cut, (uint64_t)row->behind_us), "generation",
+        number_or_null(!row->no_bucket, row->generation));
 }
 
 static json_t *limiter_json(const struct wr_top_limiter *l) {
-    return json_pack("{s:s, s:I, s:I, s:I, s:I, s:I}", "name", l->name, "buckets",
-                     (json_int_t)l->buckets, "nodes", (json_int_t)l->nodes, "granted",
-                     (json_int_t)l->granted, "denied", (json_int_t)l->denied, "tokens",
-                     (json_int_t)l->tokens);
+    const struct wr_published *last = &l->last;
+    return json_pack(
+        "{s:s, s:I, s:I, s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:b}", "name", l->name, "buckets",
+        (json_int_t)l->buckets, "nodes", (json_int_t)l->nodes, "granted", (json_int_t)l->granted,
+        "denied", (json_int_t)l->denied, "tokens", (json_int_t)l->tokens, "limit_tokens",
+        number_or_null(last->has_limit, last->limit.tokens), "limit_period_ns",
+        number_or_null(last->has_limit, last->limit.period_ns), "limit_burst",
+        number_or_null(last->has_limit, last->limit.burst), "groups",
+        number_or_null(last->groups > 0, last->groups), "disagree", l->disagree);
+}
+
+static const char *by_word(enum wr_top_by by) {
+    return by == WR_TOP_DEMAND ? "demand" : by == WR_TOP_BEHIND ? "behind" : "denied";
 }
 
 static bool write_json(FILE *out, const struct job *job, const struct wr_top_scan *scan) {
@@ -214,7 +257,7 @@ static bool write_json(FILE *out, const struct job *job, const struct wr_top_sca
         json_array_append_new(limiters, limiter_json(&scan->limiters[i]));
     json_t *root = json_pack(
         "{s:s, s:s, s:I, s:I, s:I, s:I, s:i, s:I, s:o, s:o}", "prefix", scan->prefix, "by",
-        scan->by == WR_TOP_DEMAND ? "demand" : "behind", "redis_time_us",
+        by_word(scan->by), "redis_time_us",
         (json_int_t)scan->now_us, "buckets", (json_int_t)scan->buckets, "behind",
         (json_int_t)scan->behind, "foreign", (json_int_t)scan->foreign, "groups",
         (int)groups_of(scan), "nodes", (json_int_t)scan->nodes, "limiters", limiters, "keys", rows);

@@ -176,10 +176,10 @@ bool wr_redis_time_us(struct wr_redis *redis, int64_t *now_us, struct wr_fault *
            wr_fault(fault, "%.300s: it does not tell the time; is it a Redis?", redis->shown);
 }
 
-bool wr_redis_nodes(struct wr_redis *redis, const char *prefix, int64_t now_us, int64_t *nodes,
-                    struct wr_fault *fault) {
+bool wr_redis_nodes(struct wr_redis *redis, const char *prefix, const char *limiter,
+                    int64_t now_us, int64_t *nodes, struct wr_fault *fault) {
     char name[WR_BUCKET_NAME_BYTES], since_ms[24];
-    snprintf(name, sizeof name, "%s{0}nodes", prefix);
+    snprintf(name, sizeof name, "%s{0}nodes%s%s", prefix, limiter[0] != '\0' ? ":" : "", limiter);
     snprintf(since_ms, sizeof since_ms, "%" PRId64, now_us / 1000 - WR_BUCKET_NODE_LIFE_MS);
     struct wr_redis_reply *reply =
         wr_redis_ask(redis, fault, "ZCOUNT", name, since_ms, "+inf", NULL);

@@ -57,9 +57,9 @@ bool wr_redis_refused(const struct wr_redis *redis, struct wr_text error, struct
 // Redis TIME.
 bool wr_redis_time_us(struct wr_redis *redis, int64_t *now_us, struct wr_fault *fault);
 
-// How many nodes of a prefix were seen of late.
-bool wr_redis_nodes(struct wr_redis *redis, const char *prefix, int64_t now_us, int64_t *nodes,
-                    struct wr_fault *fault);
+// How many nodes of a prefix were seen of late, with this limiter. `limiter` "": with any.
+bool wr_redis_nodes(struct wr_redis *redis, const char *prefix, const char *limiter,
+                    int64_t now_us, int64_t *nodes, struct wr_fault *fault);
 
 // A whole number written in decimal, as Redis keeps them.
 bool wr_redis_number(struct wr_redis_value value, int64_t *number);

@@ -4,11 +4,10 @@
 
 #include <stdlib.h>
 
+#include "top_denied.h"
+
 #define PAGE "1000"
 #define PATTERN_BYTES (2 * WR_WIRE_NAME_MAX + 2)
-
-static const char *const aggregate_fields[] = {"granted", "denied", "tokens"};
-#define FIELDS (sizeof aggregate_fields / sizeof aggregate_fields[0])
 
 bool wr_top_scan_init(struct wr_top_scan *scan, const char *prefix, enum wr_top_by by,
                       size_t wanted, struct wr_fault *fault) {
@@ -19,6 +18,8 @@ bool wr_top_scan_init(struct wr_top_scan *scan, const char *prefix, enum wr_top_
 
 void wr_top_scan_fini(struct wr_top_scan *scan) {
     free(scan->rows);
+    wr_tally_fini(&scan->published);
+    wr_tally_fini(&scan->denied);
 }
 
 // Rows ----------------------------------------------------------------------------------------
@@ -64,41 +65,52 @@ static struct wr_top_limiter *limiter_of(struct wr_top_scan *scan, struct wr_tex
     return made;
 }
 
+bool wr_top_row_read(struct wr_top_scan *scan, struct wr_top_row *row, uint32_t group,
+                     struct wr_redis_value value) {
+    struct wr_wire_record record;
+    if (value.kind != WR_REDIS_TEXT ||
+        !wr_wire_unpack_record(value.text.data, value.text.length, &record))
+        return false;
+    row->generation = record.generation;
+    row->demand = wr_bucket_demand(&record, scan->epoch_us[group], scan->now_us);
+    row->behind_us = record.tat_us > scan->now_us ? record.tat_us - scan->now_us : 0;
+    return true;
+}
+
 static void see_bucket(struct wr_top_scan *scan, struct wr_text name,
                        const struct wr_bucket_name *parts, struct wr_redis_value value) {
-    struct wr_wire_record record;
     struct wr_top_row row = {.name_bytes = name.length};
     struct wr_top_limiter *limiter = limiter_of(scan, parts->limiter);
     if (value.kind == WR_REDIS_NONE) return; // gone since, or no string
-    if (value.kind != WR_REDIS_TEXT || name.length > sizeof row.name ||
-        !wr_wire_unpack_record(value.text.data, value.text.length, &record)) {
+    if (name.length > sizeof row.name || !wr_top_row_read(scan, &row, parts->group, value)) {
         scan->foreign++;
         return;
     }
     memcpy(row.name, name.data, name.length);
-    row.generation = record.generation;
-    row.demand = wr_bucket_demand(&record, scan->epoch_us[parts->group], scan->now_us);
-    row.behind_us = record.tat_us > scan->now_us ? record.tat_us - scan->now_us : 0;
     scan->buckets++;
     scan->behind += row.behind_us > 0;
     if (limiter != NULL) limiter->buckets++;
-    add_row(scan, &row);
+    if (scan->by != WR_TOP_DENIED) add_row(scan, &row);
 }
 
-static uint64_t count_at(const struct wr_redis_reply *reply, size_t place) {
-    int64_t number = 0;
-    return wr_redis_number(wr_redis_look_at(reply, place), &number) && number > 0 ? (uint64_t)number
-                                                                                  : 0;
+static bool is_same_limit(const struct wr_published *a, const struct wr_published *b) {
+    return a->limit.tokens == b->limit.tokens && a->limit.period_ns == b->limit.period_ns &&
+           a->limit.burst == b->limit.burst && a->groups == b->groups;
 }
 
 static void see_aggregate(struct wr_top_scan *scan, const struct wr_bucket_name *parts,
                           const struct wr_redis_reply *reply) {
     struct wr_top_limiter *limiter = limiter_of(scan, parts->limiter);
-    if (limiter == NULL || wr_redis_look(reply).kind != WR_REDIS_LIST) return;
+    struct wr_published published;
+    if (limiter == NULL || !wr_published_read(reply, &published)) return;
     limiter->nodes++;
-    limiter->granted += count_at(reply, 0);
-    limiter->denied += count_at(reply, 1);
-    limiter->tokens += count_at(reply, 2);
+    limiter->granted += published.granted;
+    limiter->denied += published.denied;
+    limiter->tokens += published.tokens;
+    if (!published.has_limit) return;
+    if (limiter->last.has_limit && !is_same_limit(&limiter->last, &published))
+        limiter->disagree = true;
+    limiter->last = published;
 }
 
 // Asking --------------------------------------------------------------------------------------
@@ -131,6 +143,7 @@ struct page {
     uint64_t groups; // with buckets in the page
     uint64_t new_groups;
     struct wr_text *words; // room for a command with all the names
+    bool *asked;           // by place: what a node published, and the reply is to come
 };
 
 static struct wr_text name_at(const struct page *page, size_t i) {
@@ -168,14 +181,22 @@ static bool send_group(const struct wr_top_scan *scan, struct wr_redis *redis,
     return wr_redis_send(redis, page->words, count, fault);
 }
 
-static bool send_aggregate(struct wr_redis *redis, struct wr_text name, struct wr_fault *fault) {
-    struct wr_text words[2 + FIELDS] = {wr_text_of("HMGET"), name};
-    for (size_t i = 0; i < FIELDS; i++) words[2 + i] = wr_text_of(aggregate_fields[i]);
-    return wr_redis_send(redis, words, 2 + FIELDS, fault);
+// What a node published, if it was not read before: SCAN may show a name twice.
+static bool send_published(struct wr_top_scan *scan, struct wr_redis *redis, struct page *page,
+                           size_t i, struct wr_fault *fault) {
+    const struct wr_text name = name_at(page, i);
+    const enum wr_bucket_what what = wr_bucket_name_parse(name, scan->prefix).what;
+    if (what != WR_BUCKET_AGGREGATE && what != WR_BUCKET_DENIED) return true;
+    const struct wr_tallied *seen = wr_tally_add(&scan->published, name, 0);
+    if (seen == NULL) return wr_fault(fault, "no memory for the names of nodes");
+    page->asked[i] = seen->times == 1;
+    if (!page->asked[i]) return true;
+    return what == WR_BUCKET_AGGREGATE ? wr_published_send(redis, name, fault)
+                                       : wr_top_denied_send(redis, name, fault);
 }
 
-static bool send_page(const struct wr_top_scan *scan, struct wr_redis *redis,
-                      const struct page *page, struct wr_fault *fault) {
+static bool send_page(struct wr_top_scan *scan, struct wr_redis *redis, struct page *page,
+                      struct wr_fault *fault) {
     const struct wr_text time = wr_text_of("TIME");
     bool good = wr_redis_send(redis, &time, 1, fault);
     for (uint32_t group = 0; good && group < WR_TOP_GROUPS; group++)
@@ -183,8 +204,7 @@ static bool send_page(const struct wr_top_scan *scan, struct wr_redis *redis,
     for (uint32_t group = 0; good && group < WR_TOP_GROUPS; group++)
         if (page->groups >> group & 1) good = send_group(scan, redis, page, group, fault);
     for (size_t i = 0; good && i < page->count; i++)
-        if (wr_bucket_name_parse(name_at(page, i), scan->prefix).what == WR_BUCKET_AGGREGATE)
-            good = send_aggregate(redis, name_at(page, i), fault);
+        good = send_published(scan, redis, page, i, fault);
     return good;
 }
 
@@ -237,14 +257,16 @@ static bool hear_group(struct wr_top_scan *scan, struct wr_redis *redis, const s
 }
 
 // One that holds something else says so by an error, which is no trouble here.
-static bool hear_aggregate(struct wr_top_scan *scan, struct wr_redis *redis, struct wr_text name,
+static bool hear_published(struct wr_top_scan *scan, struct wr_redis *redis, struct wr_text name,
                            struct wr_fault *fault) {
     struct wr_redis_reply *reply;
     if (!wr_redis_next(redis, &reply, fault)) return false;
     const struct wr_bucket_name parts = wr_bucket_name_parse(name, scan->prefix);
-    see_aggregate(scan, &parts, reply);
+    bool good = true;
+    if (parts.what == WR_BUCKET_AGGREGATE) see_aggregate(scan, &parts, reply);
+    else good = wr_top_denied_read(&scan->denied, reply, fault);
     wr_redis_drop(reply);
-    return true;
+    return good;
 }
 
 static bool hear_page(struct wr_top_scan *scan, struct wr_redis *redis, const struct page *page,
@@ -255,8 +277,7 @@ static bool hear_page(struct wr_top_scan *scan, struct wr_redis *redis, const st
     for (uint32_t group = 0; good && group < WR_TOP_GROUPS; group++)
         if (page->groups >> group & 1) good = hear_group(scan, redis, page, group, fault);
     for (size_t i = 0; good && i < page->count; i++)
-        if (wr_bucket_name_parse(name_at(page, i), scan->prefix).what == WR_BUCKET_AGGREGATE)
-            good = hear_aggregate(scan, redis, name_at(page, i), fault);
+        if (page->asked[i]) good = hear_published(scan, redis, name_at(page, i), fault);
     return good;
 }
 
@@ -270,19 +291,22 @@ static bool run_page(struct wr_top_scan *scan, struct wr_redis *redis,
     *last = wr_text_is(cursor.text, "0");
     page.count = wr_redis_look(page.names).count;
     page.words = malloc((page.count + 1) * sizeof *page.words);
-    if (page.words == NULL) return wr_fault(fault, "no memory for a page of names");
+    page.asked = calloc(page.count + 1, sizeof *page.asked);
+    bool good = (page.words != NULL && page.asked != NULL) ||
+                wr_fault(fault, "no memory for a page of names");
     look_over(scan, &page);
-    const bool good = send_page(scan, redis, &page, fault) &&
+    good = good && send_page(scan, redis, &page, fault) &&
                       (*last || send_scan(scan, redis, cursor.text, fault)) &&
                       hear_page(scan, redis, &page, fault);
     free(page.words);
+    free(page.asked);
     return good;
 }
 
 bool wr_top_scan_run(struct wr_top_scan *scan, struct wr_redis *redis, struct wr_fault *fault) {
     bool last = false;
     bool good = wr_redis_time_us(redis, &scan->now_us, fault) &&
-                wr_redis_nodes(redis, scan->prefix, scan->now_us, &scan->nodes, fault) &&
+                wr_redis_nodes(redis, scan->prefix, "", scan->now_us, &scan->nodes, fault) &&
                 send_scan(scan, redis, wr_text_of("0"), fault);
     while (good && !last) {
         struct wr_redis_reply *reply;
@@ -291,5 +315,8 @@ bool wr_top_scan_run(struct wr_top_scan *scan, struct wr_redis *redis, struct wr
         good = run_page(scan, redis, reply, &last, fault);
         wr_redis_drop(reply);
     }
-    return good;
+    if (!good) return false;
+    if (scan->by == WR_TOP_DENIED) return wr_top_denied_rows(scan, redis, fault);
+    for (size_t i = 0; i < scan->count; i++) wr_top_denied_fill(scan, &scan->rows[i]);
+    return true;
 }

@@ -8,13 +8,15 @@
 #include <stdint.h>
 
 #include "bucket.h"
+#include "published.h"
 #include "redis.h"
+#include "tally.h"
 
 #define WR_TOP_ROWS_MAX 1000
 #define WR_TOP_LIMITERS_MAX 128
 #define WR_TOP_GROUPS 64
 
-enum wr_top_by { WR_TOP_DEMAND, WR_TOP_BEHIND };
+enum wr_top_by { WR_TOP_DEMAND, WR_TOP_BEHIND, WR_TOP_DENIED };
 
 struct wr_top_row {
     char name[WR_BUCKET_NAME_BYTES]; // in Redis
@@ -22,6 +24,8 @@ struct wr_top_row {
     uint32_t generation;
     struct wr_bucket_demand demand;
     int64_t behind_us; // until it is full
+    bool no_bucket;    // it is full, or (of a cut key) not known
+    uint64_t denied;   // asks, on all nodes that list the key; 0: none does
 };
 
 struct wr_top_limiter {
@@ -31,6 +35,8 @@ struct wr_top_limiter {
     uint64_t granted; // asks, since those nodes started
     uint64_t denied;
     uint64_t tokens;  // granted
+    struct wr_published last; // of the last node that was read
+    bool disagree;    // nodes have another limit, or another number of groups
 };
 
 struct wr_top_scan {
@@ -46,6 +52,8 @@ struct wr_top_scan {
     uint64_t foreign; // names of the prefix that hold something else
     int64_t nodes;    // alive
     uint64_t groups_seen; // a bit each
+    struct wr_tally published; // names of what nodes publish, each read once
+    struct wr_tally denied;    // asks, by the key's name
     int64_t epoch_us[WR_TOP_GROUPS];
     int64_t now_us;   // of Redis
 };
@@ -54,5 +62,9 @@ bool wr_top_scan_init(struct wr_top_scan *scan, const char *prefix, enum wr_top_
                       size_t wanted, struct wr_fault *fault);
 bool wr_top_scan_run(struct wr_top_scan *scan, struct wr_redis *redis, struct wr_fault *fault);
 void wr_top_scan_fini(struct wr_top_scan *scan);
+
+// Reads a bucket into a row. False: the value is none.
+bool wr_top_row_read(struct wr_top_scan *scan, struct wr_top_row *row, uint32_t group,
+                     struct wr_redis_value value);
 
 #endif

@@ -1,25 +1,41 @@
-// This node's numbers in Redis, once a second, for people (weir top --redis), and how many nodes
-// there are. Plain commands on the connection of group 0, while nothing else is under way on it; an
-// error in one of them is counted and means nothing else.
+// This node's numbers in Redis, once a second and when it stops, for people (weir top, weir peek),
+// and how many nodes there are. Plain commands on the connection of group 0, while nothing else is
+// under way on it; an error in one of them is counted and means nothing else.
 //
-//   <prefix>{0}a:<limiter>:<node>   hash: granted, denied, never, tokens, reported, pending, lost
+//   <prefix>{0}a:<limiter>:<node>   hash: granted, denied, never, tokens, reported, pending, lost;
+//                                   the limit: limit, period_ns, burst, generation; and groups
+//   <prefix>{0}d:<limiter>:<node>   sorted set: the keys that this node denied most, by how often.
+//                                   A key is named as its bucket is; one that is longer than
+//                                   weir_top(3) remembers by <prefix>{0}t:<limiter>:<its beginning>
 //   <prefix>{0}nodes                sorted set of nodes by when they were last seen, Redis' ms
 //   <prefix>{0}nodes:<limiter>      the same of those with this limiter
-// So a limiter may not be called "a" or "nodes". All live for 10 s.
+// So a limiter may not be called "a", "d", "t" or "nodes". All live for 10 s; a node that stops
+// leaves the sets of nodes at once.
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
 
-#include "sync.h"
+#include "drive.h"
 
 #define LIFE_MS 10000
 #define LIFE "10000"
 #define NAME_BYTES (3 * (WR_WIRE_NAME_MAX + 8))
-#define WORDS_MAX 20
+#define DENIED_LEFT "-33" // all but the DENIED_MAX highest are taken out
+#define DENIED_MAX 32 // keys of a limiter: their names are some 3 kB, and cost Redis 50 us
+#define DENIED_NAME_BYTES (NAME_BYTES + WEIR_TOP_NAME_BYTES)
+#define WORDS_MAX (2 + 2 * DENIED_MAX)
 
 // The replies that are read: ZCARD, of the whole prefix or of a limiter.
 enum { IGNORED, NODES = 1 };
+
+// A limiter, eventual or strict.
+struct shown {
+    const char *name;
+    const struct weir *weir;
+    uint64_t id;
+    struct weir_sync_limiter_stats stats;
+};
 
 struct command {
     struct weir_sync *sync;
@@ -28,6 +44,7 @@ struct command {
     char numbers[WORDS_MAX][24];
     size_t count;
     uint64_t seq; // what its reply is for
+    bool leaving; // the node stops
 };
 
 static void put(struct command *c, const char *word) {
@@ -50,6 +67,14 @@ static void send(struct command *c) {
                        (struct wr_conn_tag){WR_GROUP_ANNOUNCE, c->seq, 0});
     c->count = 0;
     c->seq = IGNORED;
+    c->sync->announced++;
+}
+
+static void put_life(struct command *c, const char *name) {
+    put(c, "PEXPIRE");
+    put(c, name);
+    put(c, LIFE);
+    send(c);
 }
 
 static int64_t redis_ms(const struct weir_sync *sync, int64_t now_us) {
@@ -59,7 +84,18 @@ static int64_t redis_ms(const struct weir_sync *sync, int64_t now_us) {
     return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
+static void be_gone(struct command *c, const char *set) {
+    put(c, "ZREM");
+    put(c, set);
+    put(c, c->sync->node);
+    send(c);
+}
+
 static void be_there(struct command *c, const char *set, uint64_t seq, int64_t at_ms) {
+    if (c->leaving) {
+        be_gone(c, set);
+        return;
+    }
     put(c, "ZADD");
     put(c, set);
     put_number(c, (uint64_t)at_ms);
@@ -70,61 +106,135 @@ static void be_there(struct command *c, const char *set, uint64_t seq, int64_t a
     put(c, "-inf");
     put_number(c, (uint64_t)(at_ms - LIFE_MS));
     send(c);
-    put(c, "PEXPIRE");
-    put(c, set);
-    put(c, LIFE);
-    send(c);
+    put_life(c, set);
     put(c, "ZCARD");
     put(c, set);
     c->seq = seq;
     send(c);
 }
 
-static void show(struct command *c, const struct wr_member *member) {
+static void put_limit(struct command *c, const struct weir *weir) {
+    struct weir_limit limit;
+    weir_get_limit(weir, &limit);
+    put_field(c, "limit", limit.tokens);
+    put_field(c, "period_ns", limit.period_ns);
+    put_field(c, "burst", limit.burst);
+}
+
+static void show(struct command *c, const struct shown *shown) {
     char name[NAME_BYTES];
     struct weir_stats stats = {0};
-    const uint64_t unit = (uint64_t)member->limit.unit_tokens;
-    (void)weir_stats(member->weir, &stats, sizeof stats);
-    (void)snprintf(name, sizeof name, "%s{0}a:%s:%s", c->sync->prefix, member->name, c->sync->node);
+    (void)weir_stats(shown->weir, &stats, sizeof stats);
+    (void)snprintf(name, sizeof name, "%s{0}a:%s:%s", c->sync->prefix, shown->name, c->sync->node);
     put(c, "HSET");
     put(c, name);
     put_field(c, "granted", stats.granted);
     put_field(c, "denied", stats.denied);
     put_field(c, "never", stats.never);
     put_field(c, "tokens", stats.tokens);
-    put_field(c, "reported", member->reported_units / unit);
-    put_field(c, "pending", member->pending_units / unit);
-    put_field(c, "lost", member->lost_units / unit);
+    put_field(c, "reported", shown->stats.reported_tokens);
+    put_field(c, "pending", shown->stats.pending_tokens);
+    put_field(c, "lost", shown->stats.lost_tokens);
+    put_limit(c, shown->weir);
+    put_field(c, "generation", shown->stats.generation);
+    put_field(c, "groups", c->sync->groups_count);
     send(c);
-    put(c, "PEXPIRE");
-    put(c, name);
-    put(c, LIFE);
-    send(c);
+    put_life(c, name);
 }
 
-void wr_announce(struct weir_sync *sync, int64_t now_us) {
-    struct command c = {.sync = sync};
+// As the key's bucket is named; or, of what weir_top cut off, apart.
+static size_t name_denied(const struct command *c, const struct shown *shown,
+                          const struct weir_top_key *key, char *out) {
+    unsigned char id[8];
+    const unsigned char *bytes = (const unsigned char *)key->name;
+    size_t count = key->length;
+    if (key->is_id) {
+        for (size_t i = 0; i < sizeof id; i++) id[i] = (unsigned char)(key->id >> 8 * i);
+        bytes = id;
+        count = sizeof id;
+    }
+    const uint32_t group = wr_wire_group(bytes, count, c->sync->groups_count);
+    const size_t lead = (size_t)(
+        key->truncated ? snprintf(out, NAME_BYTES, "%s{0}t:%s:", c->sync->prefix, shown->name)
+                       : snprintf(out, NAME_BYTES, "%s{%u}%s:", c->sync->prefix, (unsigned)group,
+                                  shown->name));
+    memcpy(out + lead, bytes, count);
+    return lead + count;
+}
+
+// What a key was denied only grows, and so do the numbers in the set; a key that weir_top has
+// dropped stays until others push it out.
+static void show_denied(struct command *c, const struct shown *shown) {
+    struct weir_top_key keys[DENIED_MAX];
+    char set[NAME_BYTES], names[DENIED_MAX][DENIED_NAME_BYTES];
+    const size_t count = weir_top(shown->weir, keys, DENIED_MAX);
+    (void)snprintf(set, sizeof set, "%s{0}d:%s:%s", c->sync->prefix, shown->name, c->sync->node);
+    put(c, "ZADD");
+    put(c, set);
+    for (size_t i = 0; i < count; i++) {
+        if (keys[i].error > keys[i].denied / 2) continue; // mostly of others
+        put_number(c, keys[i].denied);
+        put(c, names[i]);
+        c->bytes[c->count - 1] = name_denied(c, shown, &keys[i], names[i]);
+    }
+    if (c->count == 2) {
+        c->count = 0;
+        return;
+    }
+    send(c);
+    put(c, "ZREMRANGEBYRANK");
+    put(c, set);
+    put(c, "0");
+    put(c, DENIED_LEFT);
+    send(c);
+    put_life(c, set);
+}
+
+static void show_limiter(struct command *c, const struct shown *shown, int64_t at_ms) {
+    char name[NAME_BYTES];
+    show(c, shown);
+    show_denied(c, shown);
+    (void)snprintf(name, sizeof name, "%s{0}nodes:%s", c->sync->prefix, shown->name);
+    be_there(c, name, shown->id, at_ms);
+}
+
+void wr_announce(struct weir_sync *sync, bool leaving, int64_t now_us) {
+    struct command c = {.sync = sync, .leaving = leaving};
+    struct shown shown;
     char name[NAME_BYTES];
     const int64_t at_ms = redis_ms(sync, now_us);
     (void)snprintf(name, sizeof name, "%s{0}nodes", sync->prefix);
     be_there(&c, name, NODES, at_ms);
     for (const struct wr_member *m = sync->members; m != NULL; m = m->next) {
         if (m->weir == NULL) continue;
-        show(&c, m);
-        (void)snprintf(name, sizeof name, "%s{0}nodes:%s", sync->prefix, m->name);
-        be_there(&c, name, m->id, at_ms);
+        shown = (struct shown){.name = m->name, .weir = m->weir, .id = m->id};
+        wr_sync_member_stats(m, &shown.stats);
+        show_limiter(&c, &shown, at_ms);
+    }
+    for (const struct wr_drive *d = wr_drive_first(sync); d != NULL; d = d->next) {
+        shown = (struct shown){.name = d->name, .weir = wr_drive_limiter(d), .id = d->id};
+        if (shown.weir == NULL) continue;
+        wr_sync_drive_stats(d, &shown.stats);
+        show_limiter(&c, &shown, at_ms);
     }
     wr_conn_work(sync->groups[0].conn, 0);
 }
 
+static void note_nodes(struct weir_sync *sync, uint64_t id, uint64_t nodes) {
+    const uint64_t others = nodes > 0 ? nodes - 1 : 0;
+    if (id == NODES) sync->nodes = nodes;
+    for (struct wr_member *m = sync->members; m != NULL; m = m->next)
+        if (m->id == id) m->foreign_nodes = others;
+    for (struct wr_drive *d = wr_drive_first(sync); d != NULL; d = d->next)
+        if (d->id == id) d->foreign_nodes = others;
+}
+
 void wr_announce_reply(struct weir_sync *sync, const struct wr_conn_reply *reply) {
+    sync->announced--;
     if (reply->type == WR_CONN_ERROR) {
         sync->announce_errors++;
         return;
     }
-    if (reply->tag.seq == IGNORED || reply->type != WR_CONN_INTEGER || reply->integer < 0) return;
-    const uint64_t nodes = (uint64_t)reply->integer;
-    if (reply->tag.seq == NODES) sync->nodes = nodes;
-    for (struct wr_member *m = sync->members; m != NULL; m = m->next)
-        if (m->id == reply->tag.seq) m->foreign_nodes = nodes > 0 ? nodes - 1 : 0;
+    if (reply->tag.seq != IGNORED && reply->type == WR_CONN_INTEGER && reply->integer >= 0)
+        note_nodes(sync, reply->tag.seq, (uint64_t)reply->integer);
 }

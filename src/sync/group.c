@@ -80,6 +80,7 @@ static void drop_connection(struct wr_group *group) {
     group->bytes_in += wr_conn_bytes_in(group->conn);
     wr_conn_close(group->conn);
     group->conn = NULL;
+    if (group->index == 0) group->sync->announced = 0;
 }
 
 // Resolving a name may take its time: without the lock. Only this thread touches groups.

@@ -95,6 +95,8 @@ struct weir_sync {
     size_t fds_room;
     int64_t scanned_us;
     int64_t announced_us;
+    uint64_t announced;  // commands of it that are not answered
+    int64_t leave_us;    // until then the thread may wait for answers at its end
     uint64_t packed; // reports
     uint64_t ids;    // given to members
     uint64_t random; // the thread's alone once it runs
@@ -136,7 +138,8 @@ void wr_sync_member_stats(const struct wr_member *member, struct weir_sync_limit
 void wr_sync_drive_stats(const struct wr_drive *drive, struct weir_sync_limiter_stats *stats);
 
 // announce.c: this node's numbers in Redis, for people, and how many nodes there are.
-void wr_announce(struct weir_sync *sync, int64_t now_us);
+// `leaving`: for the last time, and the node is not among those alive any more.
+void wr_announce(struct weir_sync *sync, bool leaving, int64_t now_us);
 void wr_announce_reply(struct weir_sync *sync, const struct wr_conn_reply *reply);
 
 // All syncs of the process (sync_create.c).

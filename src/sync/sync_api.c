@@ -100,7 +100,9 @@ int weir_sync_stop(struct weir_sync *sync, uint64_t timeout_ns) {
     pthread_mutex_lock(&sync->lock);
     while (sync->joining) pthread_cond_wait(&sync->changed, &sync->lock);
     if (sync->started) {
-        const bool done = flush(sync, NULL, until_us(timeout_ns));
+        const int64_t us = until_us(timeout_ns);
+        const bool done = flush(sync, NULL, us);
+        sync->leave_us = us;
         if (sync->started && !sync->joining) end_thread(sync);
         if (!done || !is_settled(sync)) result = WEIR_EUNSYNCED;
     } else if (is_forked(sync)) {
@@ -195,7 +197,7 @@ int weir_sync_attach(struct weir_sync *sync, struct weir *limiter, const char *n
         return refuse(
             error, WEIR_EINVAL,
             "name must be 1 to 64 printable characters without braces, colon or space, and "
-            "none of a, n, nodes and s, which the sync uses itself");
+            "none of a, d, n, nodes, s and t, which the sync uses itself");
     if (options->mode != WEIR_SYNC_EVENTUAL && options->mode != WEIR_SYNC_STRICT)
         return refuse(error, WEIR_EINVAL, "mode is none of enum weir_sync_mode");
     const int fits = check_limit(limiter, options->max_debt_tokens, error);

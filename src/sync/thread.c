@@ -97,7 +97,7 @@ static void tick(struct weir_sync *sync) {
     wr_members_reap(sync);
     if (now_us - sync->announced_us >= ANNOUNCE_US && wr_group_has_room(&sync->groups[0])) {
         sync->announced_us = now_us;
-        wr_announce(sync, now_us);
+        wr_announce(sync, false, now_us);
     }
     note_cpu(sync);
 }
@@ -154,6 +154,24 @@ static void sleep_in_poll(struct weir_sync *sync, int wait_ms) {
     wr_drives_work(sync, sync->fds + first, count - first);
 }
 
+// Says what stands, and that this node goes; waits for the answers as long as the stop allows.
+static void take_leave(struct weir_sync *sync) {
+    struct wr_group *group = &sync->groups[0];
+    if (!wr_group_has_room(group)) return;
+    const int64_t patience_us = wr_sync_now_us() + sync->answer_timeout_us;
+    const int64_t until_us = wr_min_i64(sync->leave_us, patience_us);
+    wr_announce(sync, true, wr_sync_now_us());
+    for (;;) {
+        const int64_t left_us = until_us - wr_sync_now_us();
+        if (sync->announced == 0 || left_us <= 0) return;
+        struct pollfd fd = {wr_conn_fd(group->conn), wr_conn_events(group->conn), 0};
+        pthread_mutex_unlock(&sync->lock);
+        (void)poll(&fd, 1, (int)(left_us / 1000) + 1);
+        pthread_mutex_lock(&sync->lock);
+        wr_group_work(group, fd.revents, wr_sync_now_us());
+    }
+}
+
 void *wr_sync_run(void *argument) {
     struct weir_sync *sync = argument;
     pthread_mutex_lock(&sync->lock);
@@ -165,6 +183,7 @@ void *wr_sync_run(void *argument) {
         sleep_in_poll(sync, wait_ms);
         pthread_mutex_lock(&sync->lock);
     }
+    take_leave(sync);
     for (uint32_t i = 0; i < sync->groups_count; i++)
         wr_group_leave(&sync->groups[i], wr_sync_now_us());
     pthread_mutex_unlock(&sync->lock);

@@ -88,7 +88,7 @@ bool wr_wire_prefix_ok(const char *prefix) {
 }
 
 bool wr_wire_limiter_name_ok(const char *name) {
-    static const char *const taken[] = {"a", "n", "nodes", "s"};
+    static const char *const taken[] = {"a", "d", "n", "nodes", "s", "t"};
     for (size_t i = 0; i < sizeof taken / sizeof *taken; i++)
         if (strcmp(name, taken[i]) == 0) return false;
     return name_ok(name, "{}:");
