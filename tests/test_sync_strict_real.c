@@ -223,6 +223,7 @@ static void the_numbers_of_a_strict_limiter_are_shown(void **state) {
     assert_int_equal(weir_sync_metrics(node.sync, text, sizeof text, NULL), WEIR_GRANTED);
     assert_non_null(strstr(text, "weir_sync_reported_tokens_total{limiter=\"numbers\"} 7\n"));
     assert_non_null(strstr(text, "weir_sync_generation{limiter=\"numbers\"} 4\n"));
+    node_wait(&node, node_is_connected, "a connection to announce on");
     assert_int_equal(weir_sync_stop(node.sync, 20 * WEIR_SECOND), WEIR_GRANTED);
     redisContext *context = test_redis_connect(&redis);
     char name[160];
