@@ -1,5 +1,6 @@
 #!/bin/sh
-# The bytes of a file as a C initializer list on standard output: embed.sh FILE
+# The bytes of files, one behind the other, as a C initializer list on standard output:
+# embed.sh FILE...
 # (A string literal of this size is beyond what C promises.)
 set -eu
-od -An -v -t u1 -- "$1" | sed 's/  *\([0-9][0-9]*\)/\1,/g'
+od -An -v -t u1 -- "$@" | sed 's/  *\([0-9][0-9]*\)/\1,/g'

@@ -1,5 +1,6 @@
-// sync.lua embedded: the build turns it into an initializer list (embed.sh), so that the Lua stays
-// a file that can be read and tried with redis-cli --eval.
+// common.lua and sync.lua embedded: the build turns the two, one behind the other, into an
+// initializer list (embed.sh), so that the Lua stays files that can be read, and tried:
+// cat common.lua sync.lua >all.lua; redis-cli --eval all.lua KEYS , ARGV
 #include "script.h"
 
 const char wr_sync_script[] = {

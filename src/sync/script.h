@@ -1,4 +1,4 @@
-// The server script, sync.lua, as built into the library.
+// The server script, common.lua and sync.lua, as built into the library.
 #pragma once
 
 #include <stddef.h>

@@ -125,7 +125,8 @@ struct wr_strict_counts {
 void wr_strict_counts(const struct wr_strict *strict, struct wr_strict_counts *counts);
 uint64_t wr_strict_memory_bytes(const struct wr_strict *strict);
 
-// strict.lua, and its bytes (without the 0 at its end). SCRIPT LOAD answers with the sha.
+// common.lua and strict.lua, and their bytes (without the 0 at the end). SCRIPT LOAD answers with
+// the sha.
 extern const char wr_strict_script[];
 extern const size_t wr_strict_script_bytes;
 

@@ -1,4 +1,4 @@
-// strict.lua embedded, as script.c does with sync.lua.
+// common.lua and strict.lua embedded, as script.c does with sync.lua.
 #include "strict.h"
 
 const char wr_strict_script[] = {
