@@ -14,9 +14,13 @@
 // I1 A grant of whole tokens is in the count of its own slot from the CAS that made it to the CAS
 //    that takes it (a freeze, a drop, a reset): it is counted once, for its own key.
 // I2 A grant with no room in the count is added to the side after its CAS, with SPILLED in the tag,
-//    and what had been counted (under 2^18 tokens) with it. Where the slot changes hands in
-//    between, it counts for the new key: once a thread at most.
-// I3 What is counted is seen: see S1. So at rest, after a scan and freezes, nothing is left over.
+//    and what had been counted (under 2^18 tokens) with it. Where a freeze or a drop comes in
+//    between, it may count for the slot's next key, as what that adds may for the last where the
+//    freeze or drop sleeps between its CAS and the side: once a thread at most.
+// I3 What is counted is seen: see S1. So at rest, after a scan and freezes, nothing is left over,
+//    but for what waits by I2 in the side of a slot for its next key. A grant that finds a count
+//    leaves the mark to the one that found none: one killed before its mark leaves the slot unseen
+//    until the count comes to its early threshold, a denial, a drop, or the sweep of records.
 // I4 A thread killed anywhere holds nobody up: a cell it had claimed is lost, and others pass it
 //    by.
 // I5 A late or torn look at a side (m of the slot's last key, an early threshold just replaced)
@@ -38,8 +42,10 @@
 // R2 Counters and sampled denials.
 // R3 Which of the two ways weir_take tries first: nothing is read by way of it.
 //
-// Checked by tests/test_synced.c (single steps, twice each by a plain limiter),
-// tests/stress_synced.c (conservation with attach and detach under load).
+// Checked by tests/model/synced.pml (I1, I3, S1, the rings and the names: each part is needed, the
+// model fails without it; it says which two properties do not hold), tests/test_synced.c (single
+// steps, twice each by a plain limiter), tests/stress_synced.c (conservation with attach and detach
+// under load).
 #include "side.h"
 
 #include <inttypes.h>
