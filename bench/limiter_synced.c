@@ -58,7 +58,8 @@ static void *run(void *at) {
         struct timespec pause = {0, TICK_NS};
         struct wr_synced_name name;
         // While a million names are new the ring is emptied faster.
-        while (weir_private_name_next(s->limiter, &name)) pause.tv_nsec = TICK_NS / 50;
+        uint32_t left = UINT32_MAX;
+        while (weir_private_name_next(s->limiter, &name, &left)) pause.tv_nsec = TICK_NS / 50;
         atomic_fetch_add_explicit(&s->ticks, 1, memory_order_relaxed);
         nanosleep(&pause, NULL);
         if (pause.tv_nsec != TICK_NS) continue;

@@ -75,9 +75,10 @@ int wr_synced_decide(struct weir *w, struct wr_synced *s, const struct wr_ask *a
 int wr_synced_activate(struct weir *w, struct wr_synced *s, const struct wr_ask *ask,
                        struct wr_pair *way, struct wr_pair fresh, const struct wr_now *now,
                        int64_t level, struct weir_answer *answer);
-// The sync thread's looks into the rings.
-bool wr_synced_name_next(struct wr_synced *s, struct wr_synced_name *name);
-bool wr_synced_spill_next(struct wr_synced *s, struct wr_synced_spill *spill);
+// The sync thread's looks into the rings: the next that is ready among the `left` cells after the
+// last one, which are then so many fewer; at most a turn of the ring.
+bool wr_synced_name_next(struct wr_synced *s, struct wr_synced_name *name, uint32_t *left);
+bool wr_synced_spill_next(struct wr_synced *s, struct wr_synced_spill *spill, uint32_t *left);
 // A LIVE way was dropped: what it had not reported goes to the ring of spills.
 void wr_synced_dropped(struct weir *w, const struct wr_pair *way, struct wr_pair seen);
 
@@ -126,9 +127,10 @@ static inline void wr_mark(_Atomic uint64_t *marks, uint64_t slot) {
         atomic_fetch_or_explicit(&marks[line / 64], bit, memory_order_seq_cst); // S1
 }
 
+// Urgent first: whoever takes the touched mark then finds the urgent one (weir_private_scan).
 static inline void wr_mark_urgent(struct wr_synced *s, uint64_t slot) {
-    wr_mark(s->touched, slot);
     wr_mark(s->urgent, slot);
+    wr_mark(s->touched, slot);
 }
 
 // What is_cold needs of a side.

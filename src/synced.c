@@ -26,6 +26,13 @@
 // I5 A late or torn look at a side (m of the slot's last key, an early threshold just replaced)
 //    charges one ask a thread by the wrong multiplier. What is granted is counted exactly all the
 //    same, and the next answer from Redis puts the level right.
+// I6 Urgent is marked before touched; the thread takes touched, then of the urgent marks those of
+//    the lines it took. So where it finds a line touched by a decision, it finds whether that was
+//    urgent.
+// I7 A slot says NAMED once its key's name is READY in the ring; the thread looks into the ring
+//    again, a whole turn, before it thinks that a NAMED slot, or a spill, has no record. Where a
+//    record was forgotten all the same, or never had memory, the name is asked for anew and what
+//    was counted stays; only a spill of such a key is counted as lost.
 //
 // P1 w->synced is stored after all that it points to is filled in; it is never freed before the
 //    limiter. Attach and detach may overlap decisions: one that read the pointer before goes by
@@ -34,7 +41,7 @@
 //    (skipping the write where the bit is set); the thread the mark (to 0), then the counts. Each
 //    write and each read is sequentially consistent or a locked CAS, so one of the two sees the
 //    other: either the decision finds the bit cleared and sets it again, or the scan finds the
-//    count.
+//    count. (The load of a slot is acquire only: off x86-64 a fence stands between.)
 // C1 A cell is FREE, CLAIMED by one decision, READY, and FREE again by the sync thread: acquire
 //    where it is entered, release where it is left.
 // R1 Words of a side that one party writes and the other looks at: I5. first_us is stored behind
@@ -42,10 +49,9 @@
 // R2 Counters and sampled denials.
 // R3 Which of the two ways weir_take tries first: nothing is read by way of it.
 //
-// Checked by tests/model/synced.pml (I1, I3, S1, the rings and the names: each part is needed, the
-// model fails without it; it says which two properties do not hold), tests/test_synced.c (single
-// steps, twice each by a plain limiter), tests/stress_synced.c (conservation with attach and detach
-// under load).
+// Checked by tests/model/synced.pml (I1, I3, I6, I7, S1, the rings: each part is needed, the model
+// fails without it), tests/test_synced.c (single steps, twice each by a plain limiter) and
+// tests/stress_synced.c (conservation with attach and detach under load, and urgent marks).
 #include "side.h"
 
 #include <inttypes.h>
@@ -129,8 +135,10 @@ static uint64_t clear(struct weir *w, struct wr_synced *s) {
         atomic_store_explicit(&sides[i].denied_tokens, 0, memory_order_relaxed);             // R2
         atomic_store_explicit(&sides[i].m_q16, 0, memory_order_relaxed);                     // R1
     }
-    while (wr_synced_name_next(s, &name)) continue;
-    while (wr_synced_spill_next(s, &spill)) units += spill.granted_units;
+    uint32_t left = UINT32_MAX;
+    while (wr_synced_name_next(s, &name, &left)) continue;
+    left = UINT32_MAX;
+    while (wr_synced_spill_next(s, &spill, &left)) units += spill.granted_units;
     return units;
 }
 

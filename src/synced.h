@@ -61,8 +61,10 @@ WEIR_API uint64_t weir_private_limit_version(const struct weir *limiter);
 // From here on: one thread, the sync's.
 
 // The oldest of a ring. False: empty.
-WEIR_API bool weir_private_name_next(struct weir *limiter, struct wr_synced_name *name);
-WEIR_API bool weir_private_spill_next(struct weir *limiter, struct wr_synced_spill *spill);
+WEIR_API bool weir_private_name_next(struct weir *limiter, struct wr_synced_name *name,
+                                     uint32_t *left);
+WEIR_API bool weir_private_spill_next(struct weir *limiter, struct wr_synced_spill *spill,
+                                      uint32_t *left);
 
 // Calls `visit` for each slot touched since the last scan: it has granted or denied something not
 // yet frozen. `named`: its name has been handed over (before this visit: look into the ring of
@@ -90,6 +92,8 @@ WEIR_API bool weir_private_settle(struct weir *limiter, uint64_t slot, uint64_t 
 // Forgets that the key's name was handed over, so that the next ask hands it over again. Also false
 // where the key has something unreported.
 WEIR_API bool weir_private_unname(struct weir *limiter, uint64_t slot, uint64_t fingerprint);
+// The same where it has: that stays in the slot, until the name has come.
+WEIR_API void weir_private_rename(struct weir *limiter, uint64_t slot, uint64_t fingerprint);
 // The charge multiplier alone, for an outage.
 WEIR_API bool weir_private_set_m(struct weir *limiter, uint64_t slot, uint64_t fingerprint,
                                  uint32_t m_q16);

@@ -2,41 +2,46 @@
 // defined.
 #include "side.h"
 
-// The oldest READY cell from a cursor on; -1: none in a whole turn.
-static int64_t ready_cell(_Atomic uint32_t *states, uint32_t count, uint32_t *cursor) {
-    for (uint32_t i = 0; i < count; i++) {
+// The next READY cell from a cursor on; -1: none in `left` cells. The count is what ends a turn:
+// decisions may fill cells as fast as they are emptied.
+static int64_t ready_cell(_Atomic uint32_t *states, uint32_t count, uint32_t *cursor,
+                          uint32_t *left) {
+    if (*left > count) *left = count;
+    for (; *left > 0; --*left) {
         const uint32_t at = *cursor;
         *cursor = at + 1 < count ? at + 1 : 0;
-        if (atomic_load_explicit(&states[at], memory_order_acquire) == WR_CELL_READY) // C1
+        if (atomic_load_explicit(&states[at], memory_order_acquire) == WR_CELL_READY) { // C1
+            --*left;
             return at;
+        }
     }
     return -1;
 }
 
-bool wr_synced_name_next(struct wr_synced *s, struct wr_synced_name *name) {
-    const int64_t cell = ready_cell(s->name_states, s->names, &s->name_cursor);
+bool wr_synced_name_next(struct wr_synced *s, struct wr_synced_name *name, uint32_t *left) {
+    const int64_t cell = ready_cell(s->name_states, s->names, &s->name_cursor, left);
     if (cell < 0) return false;
     *name = s->name_cells[cell];
     atomic_store_explicit(&s->name_states[cell], WR_CELL_FREE, memory_order_release); // C1
     return true;
 }
 
-bool wr_synced_spill_next(struct wr_synced *s, struct wr_synced_spill *spill) {
-    const int64_t cell = ready_cell(s->spill_states, WR_SPILLS, &s->spill_cursor);
+bool wr_synced_spill_next(struct wr_synced *s, struct wr_synced_spill *spill, uint32_t *left) {
+    const int64_t cell = ready_cell(s->spill_states, WR_SPILLS, &s->spill_cursor, left);
     if (cell < 0) return false;
     *spill = s->spill_cells[cell];
     atomic_store_explicit(&s->spill_states[cell], WR_CELL_FREE, memory_order_release); // C1
     return true;
 }
 
-bool weir_private_name_next(struct weir *w, struct wr_synced_name *name) {
+bool weir_private_name_next(struct weir *w, struct wr_synced_name *name, uint32_t *left) {
     struct wr_synced *s = wr_synced_of(w);
-    return s != NULL && wr_synced_name_next(s, name);
+    return s != NULL && wr_synced_name_next(s, name, left);
 }
 
-bool weir_private_spill_next(struct weir *w, struct wr_synced_spill *spill) {
+bool weir_private_spill_next(struct weir *w, struct wr_synced_spill *spill, uint32_t *left) {
     struct wr_synced *s = wr_synced_of(w);
-    return s != NULL && wr_synced_spill_next(s, spill);
+    return s != NULL && wr_synced_spill_next(s, spill, left);
 }
 
 static struct wr_pair *way_of(const struct weir *w, uint64_t slot) {
@@ -72,8 +77,13 @@ void weir_private_scan(struct weir *w, wr_synced_visit *visit, void *context) {
     if (s == NULL) return;
     for (uint64_t i = 0; i < s->marks; i++) {
         if (atomic_load_explicit(&s->touched[i], memory_order_relaxed) == 0) continue; // S1
-        uint64_t urgent = atomic_exchange_explicit(&s->urgent[i], 0, memory_order_seq_cst); // S1
         uint64_t bits = atomic_exchange_explicit(&s->touched[i], 0, memory_order_seq_cst); // S1
+        // Of these alone: another line's urgent mark may be waiting for its touched one.
+        const uint64_t urgent =
+            atomic_fetch_and_explicit(&s->urgent[i], ~bits, memory_order_seq_cst); // S1
+#if !defined(__x86_64__)
+        atomic_thread_fence(memory_order_seq_cst); // S1
+#endif
         for (; bits != 0; bits &= bits - 1) {
             const unsigned bit = (unsigned)__builtin_ctzll(bits);
             scan_line(w, s, i * 64 + bit, (urgent >> bit & 1) != 0, visit, context);
@@ -197,18 +207,26 @@ bool weir_private_set_m(struct weir *w, uint64_t slot, uint64_t fingerprint, uin
     return true;
 }
 
-bool weir_private_unname(struct weir *w, uint64_t slot, uint64_t fingerprint) {
+static bool unname(struct weir *w, uint64_t slot, uint64_t fingerprint, bool even_touched) {
     struct wr_synced *s = wr_synced_of(w);
     struct wr_pair seen;
     if (s == NULL) return false;
     struct wr_pair *way = way_of(w, slot);
     for (;;) {
         if (!look(w, slot, fingerprint, &seen)) return false;
-        if (is_touched(wr_side_of(w, s, way), seen)) return false;
+        if (!even_touched && is_touched(wr_side_of(w, s, way), seen)) return false;
         // Without a name no key is plain.
         const struct wr_pair next = {seen.tag & ~(WR_NAMED | WR_PLAIN_MASK), seen.word};
         if (wr_u128_cas(way, seen, next)) return true; // S1
     }
+}
+
+bool weir_private_unname(struct weir *w, uint64_t slot, uint64_t fingerprint) {
+    return unname(w, slot, fingerprint, false);
+}
+
+void weir_private_rename(struct weir *w, uint64_t slot, uint64_t fingerprint) {
+    (void)unname(w, slot, fingerprint, true);
 }
 
 void weir_private_set_outage(struct weir *w, bool outage) {

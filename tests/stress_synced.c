@@ -73,9 +73,11 @@ static void visit(void *context, uint64_t slot, uint64_t fingerprint, bool named
 static void tick(struct thread_side *t) {
     struct wr_synced_name name;
     struct wr_synced_spill spill;
-    while (weir_private_name_next(t->w, &name)) continue;
+    uint32_t left = UINT32_MAX;
+    while (weir_private_name_next(t->w, &name, &left)) continue;
     weir_private_scan(t->w, visit, t);
-    while (weir_private_spill_next(t->w, &spill)) t->units += spill.granted_units;
+    left = UINT32_MAX;
+    while (weir_private_spill_next(t->w, &spill, &left)) t->units += spill.granted_units;
 }
 
 static void start(pthread_t *threads, struct worker *workers, struct weir *w, _Atomic bool *stop,
@@ -158,10 +160,73 @@ static void attaches_and_detaches_while_workers_decide(void **state) {
     weir_destroy(w);
 }
 
+// A key that comes to its early threshold is taken at once, by a thread that takes nothing else.
+
+#define EARLY 8
+#define HURRY_RATE 1000000000 // more than one thread asks for
+
+struct hurry {
+    struct weir *w;
+    _Atomic uint64_t taken;
+    _Atomic bool stop;
+    bool calm; // takes whatever it visits, to begin with
+};
+
+static void take_urgent(void *context, uint64_t slot, uint64_t fingerprint, bool named,
+                        bool urgent) {
+    struct hurry *h = context;
+    struct wr_node_side taken;
+    (void)named;
+    if ((!urgent && !h->calm) || !weir_private_freeze(h->w, slot, fingerprint, 0, &taken)) return;
+    struct wr_node_limit limit;
+    (void)wr_node_limit_init(&limit, HURRY_RATE, WEIR_SECOND, HURRY_RATE, HURRY_RATE,
+                             h->w->scale.unit_tokens, 0);
+    const int64_t now_us = weir_private_now_us(h->w);
+    const struct wr_node_heard heard = {.base_us = now_us, .m_q16 = WR_NODE_M_ONE,
+                                        .early_tokens = EARLY,
+                                        .synced_ms = (uint32_t)(now_us / 1000)};
+    int64_t excess;
+    (void)weir_private_settle(h->w, slot, fingerprint, &limit, &heard, &excess);
+    atomic_fetch_add(&h->taken, taken.granted_units / weir_private_unit_tokens(h->w));
+}
+
+static void *hurry(void *at) {
+    struct hurry *h = at;
+    while (!atomic_load(&h->stop)) weir_private_scan(h->w, take_urgent, h);
+    return NULL;
+}
+
+static void no_urgent_mark_is_overlooked(void **state) {
+    (void)state;
+    struct weir_options o = WEIR_OPTIONS_INIT;
+    o.limit = (struct weir_limit){HURRY_RATE, WEIR_SECOND, HURRY_RATE};
+    o.capacity_keys = 64;
+    struct hurry h = {.w = create(&o)};
+    pthread_t thread;
+    uint64_t granted = 1;
+    assert_int_equal(weir_private_attach(h.w, &standard, NULL), WEIR_GRANTED);
+    assert_int_equal(weir_take(h.w, weir_id(1), 1, NULL), WEIR_GRANTED);
+    h.calm = true;
+    weir_private_scan(h.w, take_urgent, &h);
+    h.calm = false;
+    assert_int_equal(pthread_create(&thread, NULL, hurry, &h), 0);
+    const uint64_t until = monotonic_ns() + (uint64_t)(stress_seconds(1) * 1e9);
+    while (monotonic_ns() < until) {
+        for (int i = 0; i < EARLY; i++, granted++)
+            assert_int_equal(weir_take(h.w, weir_id(1), 1, NULL), WEIR_GRANTED);
+        const uint64_t patience = monotonic_ns() + UINT64_C(20000000000);
+        while (atomic_load(&h.taken) + EARLY <= granted) assert_true(monotonic_ns() < patience);
+    }
+    atomic_store(&h.stop, true);
+    pthread_join(thread, NULL);
+    weir_destroy(h.w);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(hot_keys_lose_nothing),
         cmocka_unit_test(keys_that_come_and_go_lose_nothing),
+        cmocka_unit_test(no_urgent_mark_is_overlooked),
         cmocka_unit_test(attaches_and_detaches_while_workers_decide),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -63,16 +63,26 @@ static void takes(struct weir *w, const char *key, unsigned times, int result) {
         assert_int_equal(weir_take(w, weir_str(key), 1, NULL), result);
 }
 
+static bool next_name(struct weir *w, struct wr_synced_name *name) {
+    uint32_t left = UINT32_MAX;
+    return weir_private_name_next(w, name, &left);
+}
+
+static bool next_spill(struct weir *w, struct wr_synced_spill *spill) {
+    uint32_t left = UINT32_MAX;
+    return weir_private_spill_next(w, spill, &left);
+}
+
 static void hands_over_each_name_once(void **state) {
     (void)state;
     struct weir *w = make(100, 64, WEIR_FULL_DISPLACE);
     takes(w, "a", 3, WEIR_GRANTED);
     struct wr_synced_name name;
-    assert_true(weir_private_name_next(w, &name));
+    assert_true(next_name(w, &name));
     assert_int_equal(name.bytes, 1);
     assert_memory_equal(name.name, "a", 1);
     assert_false(name.is_hash);
-    assert_false(weir_private_name_next(w, &name));
+    assert_false(next_name(w, &name));
     const struct seen s = scan(w);
     assert_int_equal(s.count, 1);
     assert_true(s.named[0]);
@@ -86,7 +96,7 @@ static void names_ids_by_their_bytes_and_long_keys_by_a_hash(void **state) {
     struct weir *w = make(100, 64, WEIR_FULL_DISPLACE);
     struct wr_synced_name name;
     assert_int_equal(weir_take(w, weir_id(0x0102), 1, NULL), WEIR_GRANTED);
-    assert_true(weir_private_name_next(w, &name));
+    assert_true(next_name(w, &name));
     assert_int_equal(name.bytes, 8);
     assert_memory_equal(name.name, "\x02\x01\0\0\0\0\0\0", 8);
     char text[300];
@@ -94,11 +104,11 @@ static void names_ids_by_their_bytes_and_long_keys_by_a_hash(void **state) {
     struct weir_prepared prepared;
     weir_prepare(w, weir_bytes(text, 256), &prepared);
     assert_int_equal(weir_take(w, weir_prepared_key(&prepared), 1, NULL), WEIR_GRANTED);
-    assert_true(weir_private_name_next(w, &name));
+    assert_true(next_name(w, &name));
     assert_int_equal(name.bytes, 256);
     assert_false(name.is_hash);
     assert_int_equal(weir_take(w, weir_bytes(text, 257), 1, NULL), WEIR_GRANTED);
-    assert_true(weir_private_name_next(w, &name));
+    assert_true(next_name(w, &name));
     assert_int_equal(name.bytes, 16);
     assert_true(name.is_hash);
     weir_destroy(w);
@@ -180,16 +190,71 @@ static void hands_a_forgotten_name_over_again(void **state) {
     struct weir *w = make(100, 64, WEIR_FULL_DISPLACE);
     struct wr_synced_name name;
     takes(w, "a", 2, WEIR_GRANTED);
-    assert_true(weir_private_name_next(w, &name));
+    assert_true(next_name(w, &name));
     assert_false(weir_private_unname(w, name.slot, name.fingerprint)); // not reported yet
     uint64_t slot, fingerprint;
     (void)take_only(w, &slot, &fingerprint);
     assert_false(weir_private_unname(w, slot, fingerprint ^ 1));
     assert_true(weir_private_unname(w, slot, fingerprint));
     takes(w, "a", 1, WEIR_GRANTED);
-    assert_true(weir_private_name_next(w, &name));
+    assert_true(next_name(w, &name));
     const struct wr_node_side taken = take_only(w, NULL, NULL);
     assert_int_equal(tokens_of(w, &taken), 1);
+    weir_destroy(w);
+}
+
+static void hands_a_lost_name_over_again_with_what_was_granted(void **state) {
+    (void)state;
+    struct weir *w = make(100, 64, WEIR_FULL_DISPLACE);
+    struct wr_synced_name name;
+    takes(w, "a", 3, WEIR_GRANTED);
+    assert_true(next_name(w, &name));
+    weir_private_rename(w, name.slot, name.fingerprint ^ 1); // of another key: nothing
+    assert_true(scan(w).named[0]);
+    weir_private_rename(w, name.slot, name.fingerprint);
+    weir_private_touch(w, name.slot, false);
+    const struct seen s = scan(w);
+    assert_int_equal(s.count, 1);
+    assert_false(s.named[0]);
+    takes(w, "a", 1, WEIR_GRANTED);
+    assert_true(next_name(w, &name));
+    weir_private_touch(w, name.slot, false);
+    const struct wr_node_side taken = take_only(w, NULL, NULL);
+    assert_int_equal(tokens_of(w, &taken), 4);
+    weir_destroy(w);
+}
+
+static void a_look_at_the_names_ends_after_a_turn(void **state) {
+    (void)state;
+    struct weir *w = make(100, 4096, WEIR_FULL_DISPLACE);
+    struct wr_synced_name name;
+    uint32_t left = UINT32_MAX;
+    uint64_t id = 0, seen = 0;
+    for (; id < 100; id++) (void)weir_take(w, weir_id(id), 1, NULL);
+    while (weir_private_name_next(w, &name, &left)) { // as fast as they are taken out
+        for (int i = 0; i < 4; i++) (void)weir_take(w, weir_id(id++), 1, NULL);
+        assert_true(++seen <= 256);
+    }
+    assert_true(seen >= 100); // those that were there when it began
+    weir_destroy(w);
+}
+
+// A decision that has marked one line urgent, and not yet touched.
+static void a_scan_leaves_the_urgent_marks_of_others_alone(void **state) {
+    (void)state;
+    struct weir *w = make(100, 64, WEIR_FULL_DISPLACE);
+    takes(w, "a", 1, WEIR_GRANTED);
+    (void)take_only(w, NULL, NULL);
+    uint64_t slot, other;
+    takes(w, "a", 1, WEIR_GRANTED);
+    (void)take_only(w, &slot, NULL);
+    takes(w, "a", 1, WEIR_GRANTED);
+    struct wr_synced *s = wr_synced_of(w);
+    other = slot ^ WR_LINE_WAYS; // of the same word
+    wr_mark(s->urgent, other);
+    assert_int_equal(scan(w).count, 1);
+    const uint64_t bit = UINT64_C(1) << other / WR_LINE_WAYS % 64;
+    assert_int_equal(s->urgent[other / WR_LINE_WAYS / 64] & bit, bit);
     weir_destroy(w);
 }
 
@@ -199,14 +264,14 @@ static void spills_what_a_reset_or_a_displacement_would_lose(void **state) {
     takes(w, "a", 5, WEIR_GRANTED);
     assert_int_equal(weir_reset(w, weir_str("a")), WEIR_GRANTED);
     struct wr_synced_spill spill;
-    assert_true(weir_private_spill_next(w, &spill));
+    assert_true(next_spill(w, &spill));
     assert_int_equal(spill.granted_units, 5 * w->scale.unit_tokens);
-    assert_false(weir_private_spill_next(w, &spill));
+    assert_false(next_spill(w, &spill));
     // 200 keys into 16 slots: what was granted is in the slots or was spilled.
     for (uint64_t id = 0; id < 200; id++)
         assert_int_equal(weir_take(w, weir_id(id), 1, NULL), WEIR_GRANTED);
     uint64_t tokens = 0;
-    while (weir_private_spill_next(w, &spill)) tokens += spill.granted_units / w->scale.unit_tokens;
+    while (next_spill(w, &spill)) tokens += spill.granted_units / w->scale.unit_tokens;
     struct wr_synced_counts counts;
     weir_private_counts(w, &counts);
     assert_int_equal(counts.lost_tokens, 0);
@@ -368,6 +433,9 @@ int main(void) {
         cmocka_unit_test(takes_a_refund_off_what_is_not_reported),
         cmocka_unit_test(puts_back_what_was_not_applied),
         cmocka_unit_test(hands_a_forgotten_name_over_again),
+        cmocka_unit_test(hands_a_lost_name_over_again_with_what_was_granted),
+        cmocka_unit_test(a_look_at_the_names_ends_after_a_turn),
+        cmocka_unit_test(a_scan_leaves_the_urgent_marks_of_others_alone),
         cmocka_unit_test(spills_what_a_reset_or_a_displacement_would_lose),
         cmocka_unit_test(charges_by_the_multiplier_and_counts_what_was_granted),
         cmocka_unit_test(denies_while_closed_and_opens_again),

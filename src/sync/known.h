@@ -29,6 +29,7 @@ struct wr_record {
     uint32_t m_q16;     // last heard, or set in an outage
     uint16_t name_bytes;
     uint8_t group;
+    bool gone;   // its slot had another key when it was last looked at, and it was not seen since
     bool queued;
     bool urgent; // in the urgent line
     bool held;   // in a report

@@ -27,8 +27,13 @@ static bool is_cold(const struct wr_member *member, const struct wr_record *reco
 
 // A foreign record, one that Redis holds something else for, waits some time before it is tried
 // again.
-static void queue(struct wr_member *member, struct wr_record *record, bool urgent, int64_t now_us) {
+static void see(struct wr_record *record, int64_t now_us) {
     record->seen_us = now_us;
+    record->gone = false;
+}
+
+static void queue(struct wr_member *member, struct wr_record *record, bool urgent, int64_t now_us) {
+    see(record, now_us);
     if (record->foreign_us > now_us) return;
     record->foreign_us = 0;
     wr_group_queue(group_of(member, record), record, urgent || is_cold(member, record, now_us));
@@ -101,25 +106,6 @@ static void check_limit(struct wr_member *member) {
 
 // Names and spills.
 
-static void take_spill(struct wr_member *member, const struct wr_synced_spill *spill,
-                       int64_t now_us) {
-    struct wr_record *record = wr_known_find_place(&member->keys, spill->slot, spill->fingerprint);
-    if (record == NULL) {
-        member->lost_units += spill->granted_units;
-        return;
-    }
-    const struct wr_node_side more = {.granted_units = spill->granted_units,
-                                      .first_us = wr_max_i64(spill->first_us, record->frozen_us)};
-    member->pending_units += spill->granted_units;
-    wr_side_add(&record->carried, &more);
-    queue(member, record, false, now_us);
-}
-
-static void take_spills(struct wr_member *member, int64_t now_us) {
-    struct wr_synced_spill spill;
-    while (weir_private_spill_next(member->weir, &spill)) take_spill(member, &spill, now_us);
-}
-
 // Moves a record; what its old place still holds of the key is taken along.
 static void move(struct wr_member *member, struct wr_record *record, uint64_t slot,
                  uint64_t fingerprint) {
@@ -134,7 +120,7 @@ static void move(struct wr_member *member, struct wr_record *record, uint64_t sl
 
 static void take_name(struct wr_member *member, const struct wr_synced_name *name, int64_t now_us) {
     struct wr_record *record = wr_known_claim(&member->keys, name->name, name->bytes);
-    if (record == NULL) return; // no memory: what it grants is counted as lost when it is seen
+    if (record == NULL) return; // no memory: it is asked for anew (visit)
     if (record->member == NULL) {
         record->member = member;
         record->group = (uint8_t)wr_wire_group(name->name, name->bytes, member->sync->groups_count);
@@ -143,12 +129,39 @@ static void take_name(struct wr_member *member, const struct wr_synced_name *nam
         move(member, record, name->slot, name->fingerprint);
     }
     wr_known_place(&member->keys, record, name->slot, name->fingerprint);
-    record->seen_us = now_us;
+    see(record, now_us);
 }
 
+// All that were there when it begins.
 static void take_names(struct wr_member *member, int64_t now_us) {
     struct wr_synced_name name;
-    while (weir_private_name_next(member->weir, &name)) take_name(member, &name, now_us);
+    uint32_t left = UINT32_MAX;
+    while (weir_private_name_next(member->weir, &name, &left)) take_name(member, &name, now_us);
+}
+
+static void take_spill(struct wr_member *member, const struct wr_synced_spill *spill,
+                       int64_t now_us) {
+    struct wr_record *record = wr_known_find_place(&member->keys, spill->slot, spill->fingerprint);
+    if (record == NULL) { // its name may have come meanwhile
+        take_names(member, now_us);
+        record = wr_known_find_place(&member->keys, spill->slot, spill->fingerprint);
+    }
+    if (record == NULL) { // the names were full, or memory: it is nobody's
+        member->lost_units += spill->granted_units;
+        return;
+    }
+    const struct wr_node_side more = {.granted_units = spill->granted_units,
+                                      .first_us = wr_max_i64(spill->first_us, record->frozen_us)};
+    member->pending_units += spill->granted_units;
+    wr_side_add(&record->carried, &more);
+    queue(member, record, false, now_us);
+}
+
+static void take_spills(struct wr_member *member, int64_t now_us) {
+    struct wr_synced_spill spill;
+    uint32_t left = UINT32_MAX;
+    while (weir_private_spill_next(member->weir, &spill, &left))
+        take_spill(member, &spill, now_us);
 }
 
 // Touched slots.
@@ -157,13 +170,6 @@ struct look {
     struct wr_member *member;
     int64_t now_us;
 };
-
-// Its record is missing for want of memory: what it granted cannot be reported.
-static void lose(struct wr_member *member, uint64_t slot, uint64_t fingerprint) {
-    struct wr_node_side taken = {0};
-    if (weir_private_freeze(member->weir, slot, fingerprint, 0, &taken))
-        member->lost_units += taken.granted_units;
-}
 
 static void visit(void *context, uint64_t slot, uint64_t fingerprint, bool named, bool urgent) {
     const struct look *look = context;
@@ -179,12 +185,14 @@ static void visit(void *context, uint64_t slot, uint64_t fingerprint, bool named
     }
     if (record != NULL) {
         queue(member, record, urgent, look->now_us);
-    } else if (named) {
-        lose(member, slot, fingerprint);
-    } else {
-        member->unnamed++;
-        weir_private_touch(member->weir, slot, urgent);
+        if (!record->queued) weir_private_touch(member->weir, slot, false); // foreign: again later
+        return;
     }
+    // Its name found no memory, or was forgotten behind a late one (is_forgotten): the next ask
+    // hands it over anew, and what was granted is still there then.
+    if (named) weir_private_rename(member->weir, slot, fingerprint);
+    member->unnamed++;
+    weir_private_touch(member->weir, slot, urgent);
 }
 
 void wr_member_scan(struct wr_member *member, int64_t now_us) {
@@ -199,8 +207,10 @@ void wr_member_scan(struct wr_member *member, int64_t now_us) {
 
 // Forgetting.
 
-// A record goes once it has been quiet for long, and its slot has another key or forgets that it
-// had handed the key's name over.
+// A record goes once it has been quiet for long, and its slot has forgotten that it had handed the
+// key's name over, or has had another key at two looks, with a scan between them: a spill on its
+// way at the first is taken by the second. (A name that came late has moved the record to a slot
+// that the key had left: then the slot that it is in stays NAMED. See visit.)
 static bool is_forgotten(void *context, struct wr_record *record) {
     const struct look *look = context;
     struct wr_member *member = look->member;
@@ -217,7 +227,10 @@ static bool is_forgotten(void *context, struct wr_record *record) {
         queue(member, record, false, look->now_us);
         return false;
     }
-    return !there || weir_private_unname(member->weir, record->slot, record->fingerprint);
+    if (there) return weir_private_unname(member->weir, record->slot, record->fingerprint);
+    const bool again = record->gone;
+    record->gone = true;
+    return again;
 }
 
 void wr_member_sweep(struct wr_member *member, int64_t now_us) {
@@ -246,9 +259,11 @@ static bool abandon(void *context, struct wr_record *record) {
 static void abandon_unnamed(void *context, uint64_t slot, uint64_t fingerprint, bool named,
                             bool urgent) {
     const struct look *look = context;
+    struct wr_node_side taken = {0};
     (void)named;
     (void)urgent;
-    lose(look->member, slot, fingerprint);
+    if (weir_private_freeze(look->member->weir, slot, fingerprint, 0, &taken))
+        look->member->lost_units += taken.granted_units;
 }
 
 uint64_t wr_member_abandon(struct wr_member *member) {
