@@ -146,7 +146,8 @@ WEIR_API WEIR_MUST_USE int weir_sync_attach(struct weir_sync *sync, struct weir 
 
 // Takes a limiter out again, after a last report, for whose answer it waits at most `timeout_ns`
 // (0: not at all). The limiter goes on alone. To be called before weir_destroy of the limiter,
-// unless weir_sync_destroy was. Strict asks that still wait then are answered WEIR_EUNSYNCED.
+// unless weir_sync_destroy was. Strict asks that still wait then are answered WEIR_EUNSYNCED; of a
+// strict limiter up to a kilobyte, and 100 bytes a group, stay until weir_sync_destroy.
 //   WEIR_GRANTED    all its grants are charged in Redis
 //   WEIR_EUNSYNCED  it is detached, but some were not reported in time, and will never be charged
 //   WEIR_EINVAL     it is not under this sync
@@ -161,10 +162,13 @@ WEIR_API WEIR_MUST_USE int weir_sync_start(struct weir_sync *sync, struct weir_e
 
 // Reports what is left, waits at most `timeout_ns` for the answers (0: not at all), and ends the
 // thread. Limiters stay attached and decide on; the sync may be started again. Strict asks that
-// still wait then are answered WEIR_EUNSYNCED.
-//   WEIR_GRANTED    all grants are charged in Redis; also when it was not started
+// still wait then are answered WEIR_EUNSYNCED. Takes up to a connection's closing longer, and where
+// a host's name is being resolved, that.
+//   WEIR_GRANTED    all grants are charged in Redis, but for `lost_tokens` of the limiters' stats;
+//                   also when it was not started
 //   WEIR_EUNSYNCED  the thread has ended, but some grants were not reported in time (a later start
-//                   reports them); or the sync was made before a fork
+//                   reports them), or some strict asks not answered; or the sync was made before a
+//                   fork
 WEIR_API int weir_sync_stop(struct weir_sync *sync, uint64_t timeout_ns);
 
 // Ends the thread without a last report, detaches all limiters and frees the sync, which no thread
@@ -226,6 +230,8 @@ WEIR_API int weir_sync_submit(struct weir_sync *sync, struct weir *limiter,
 //   WEIR_NEVER      the cost is above the burst
 //   WEIR_EUNSYNCED  Redis did not answer in time and the outage policy is closed (which is what
 //                   the default comes to where expected_nodes is 0), or the sync was stopped
+// In a dry run (weir_options.dry_run) it is WEIR_GRANTED in every case, counted by what it would
+// have been.
 WEIR_API int weir_sync_poll(const struct weir_sync_ask *ask);
 
 // weir_sync_submit, and sleeps until the answer, `timeout_ns` at most (0: 1 s). It wakes the sync's

@@ -98,6 +98,12 @@ void weir_private_count(struct weir *w, struct weir_key key, uint64_t cost, int 
     if (result == WEIR_DENIED) count_wait(w, retry_after_ns);
 }
 
+void weir_private_count_untracked(struct weir *w, uint64_t cost) {
+    wr_count(w, WR_granted, 1);
+    wr_count(w, WR_tokens, cost - 1);
+    wr_count(w, WR_untracked, 1);
+}
+
 int wr_answer(struct weir *w, const struct wr_ask *ask, const struct wr_now *now,
               const struct wr_verdict *v, bool untracked, struct weir_answer *answer) {
     if (WR_UNLIKELY(v->result < 0)) return v->result; // a failure changes and counts nothing

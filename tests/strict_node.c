@@ -9,6 +9,8 @@
 
 #include <cmocka.h>
 
+bool strict_node_dry_run;
+
 struct wr_strict *wr_sync_find_strict(struct weir_sync *sync, const struct weir *limiter) {
     struct strict_node *node = (struct strict_node *)(void *)sync;
     return node->limiter == limiter ? node->strict : NULL;
@@ -53,8 +55,10 @@ void strict_node_init(struct strict_node *node, const struct weir_limit *limit,
     struct weir_options limiter = WEIR_OPTIONS_INIT;
     limiter.limit = *limit;
     limiter.capacity_keys = 1024;
-    limiter.max_rate_tokens = limit->tokens == 0 ? 1 : 0;
-    limiter.max_rate_period_ns = limit->tokens == 0 ? WEIR_SECOND : 0;
+    const bool has_rate = limit->tokens != 0 && limit->tokens != WEIR_UNLIMITED_TOKENS;
+    limiter.max_rate_tokens = has_rate ? 0 : 1;
+    limiter.max_rate_period_ns = has_rate ? 0 : WEIR_SECOND;
+    limiter.dry_run = strict_node_dry_run;
     if (injected) limiter.clock = WEIR_CLOCK_CALLER;
     assert_int_equal(weir_create(&node->limiter, &limiter, NULL), WEIR_GRANTED);
     struct wr_strict_options options = {0};

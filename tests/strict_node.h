@@ -20,6 +20,8 @@ struct strict_node {
 
 #define STRICT_NODE_EPOCH_US 1000000
 
+extern bool strict_node_dry_run; // of limiters made from now on
+
 // Ready and open. `options` may be NULL; of it outage, expected_nodes, groups, generation and node
 // are looked at. `injected`: the strict limiter goes by node->now_us, and so does the limiter.
 void strict_node_init(struct strict_node *node, const struct weir_limit *limit,

@@ -3,6 +3,7 @@
 #include <arpa/inet.h>
 #include <pthread.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -49,6 +50,55 @@ static void redis_started_late_gets_what_was_granted_before(void **state) {
     node_wait(&node, node_has_nothing_pending, "reported");
     assert_int_equal(node_limiter_stats(&node).reported_tokens, 20);
     assert_false(node_is_in_outage(&node));
+    node_close(&node);
+}
+
+static bool has_timed_out(const struct node *node) {
+    return node_stats(node).timeouts > 0;
+}
+
+static void an_idle_node_finds_out_that_redis_hangs(void **state) {
+    (void)state;
+    struct node node = node_open_limit(url, slow(100), 1000);
+    node_wait(&node, node_is_connected, "connected");
+    kill(redis.pid, SIGSTOP);
+    node_wait(&node, has_timed_out, "a timeout");
+    kill(redis.pid, SIGCONT);
+    node_wait(&node, node_is_connected, "connected again");
+    node_close(&node);
+}
+
+// With the patience of ten minutes, it does not wait for an answer either.
+static void a_destroy_does_not_wait_for_redis(void **state) {
+    (void)state;
+    struct weir_sync_options options = node_options(url);
+    options.answer_timeout_ns = 600 * WEIR_SECOND;
+    struct node node = node_make(&options, slow(100), 1000);
+    for (int i = 0; i < 2; i++) { // the second with what a stop left
+        assert_int_equal(weir_sync_start(node.sync, NULL), WEIR_GRANTED);
+        node_wait(&node, node_is_connected, "connected");
+        if (i == 0)
+            assert_int_equal(weir_sync_stop(node.sync, 600 * WEIR_SECOND), WEIR_GRANTED);
+    }
+    kill(redis.pid, SIGSTOP);
+    node_close(&node);
+    kill(redis.pid, SIGCONT);
+}
+
+static void missing_rights_to_publish_are_told(void **state) {
+    (void)state;
+    char narrow[160];
+    redisContext *context = test_redis_connect(&redis);
+    test_redis_do(context, "ACL SETUSER narrow on >pw ~* +evalsha +script|load +time +mget "
+                           "+exists +set +setrange");
+    snprintf(narrow, sizeof narrow, "%s?user=narrow&password=pw", url);
+    struct node node = node_open_limit(narrow, slow(100), 1000);
+    node_wait(&node, is_refused, "a refusal");
+    assert_error_has(&node, "publishes");
+    assert_int_equal(node_ask(&node, weir_str("narrow"), 3), 3);
+    node_wait(&node, node_has_nothing_pending, "reported all the same");
+    test_redis_do(context, "ACL DELUSER narrow");
+    redisFree(context);
     node_close(&node);
 }
 
@@ -321,10 +371,6 @@ static void a_server_that_is_no_redis_is_named(void **state) {
     }
 }
 
-static bool has_timed_out(const struct node *node) {
-    return node_stats(node).timeouts > 0;
-}
-
 static void a_server_that_says_nothing_is_given_up(void **state) {
     (void)state;
     struct impostor impostor;
@@ -364,6 +410,9 @@ static void redis_paused_for_long_counts_every_grant_once(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(redis_started_late_gets_what_was_granted_before),
+        cmocka_unit_test(an_idle_node_finds_out_that_redis_hangs),
+        cmocka_unit_test(a_destroy_does_not_wait_for_redis),
+        cmocka_unit_test(missing_rights_to_publish_are_told),
         cmocka_unit_test(a_redis_that_is_killed_and_comes_back_empty_goes_on),
         cmocka_unit_test(closed_denies_and_open_grants_while_redis_is_gone),
         cmocka_unit_test(a_limit_of_three_grants_three_or_its_share_while_redis_fails),

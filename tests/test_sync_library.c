@@ -367,6 +367,57 @@ static void a_node_that_stops_leaves_its_last_numbers_and_goes(void **state) {
     node_close(&node);
 }
 
+static void a_stop_that_waits_for_nothing_tells_whether_all_is_charged(void **state) {
+    (void)state;
+    struct weir_sync_options options = node_options(url);
+    options.prefix = "zero:";
+    options.interval_ns = 60 * WEIR_SECOND; // what is asked later stays here until a stop
+    struct node node = node_make(&options, slow(100), 1000);
+    assert_int_equal(weir_sync_start(node.sync, NULL), WEIR_GRANTED);
+    node_wait(&node, node_is_connected, "a connection");
+    assert_int_equal(weir_sync_stop(node.sync, 0), WEIR_GRANTED); // nothing was granted
+    assert_int_equal(weir_sync_start(node.sync, NULL), WEIR_GRANTED);
+    assert_int_equal(node_ask(&node, weir_str("zero"), 3), 3); // a new key goes at once
+    node_wait(&node, node_has_nothing_pending, "reported");
+    assert_int_equal(weir_sync_stop(node.sync, 0), WEIR_GRANTED);
+    assert_int_equal(node_ask(&node, weir_str("zero"), 2), 2);
+    assert_int_equal(weir_sync_start(node.sync, NULL), WEIR_GRANTED);
+    assert_int_equal(node_ask(&node, weir_str("zero"), 1), 1);
+    assert_int_equal(weir_sync_stop(node.sync, 0), WEIR_EUNSYNCED);
+    assert_int_equal(node_limiter_stats(&node).pending_tokens, 3);
+    assert_int_equal(weir_sync_start(node.sync, NULL), WEIR_GRANTED);
+    assert_int_equal(weir_sync_stop(node.sync, 20 * WEIR_SECOND), WEIR_GRANTED);
+    assert_int_equal(node_limiter_stats(&node).reported_tokens, 6);
+    node_close(&node);
+}
+
+static void a_new_limiter_of_a_name_publishes_its_own_denials(void **state) {
+    (void)state;
+    struct weir_sync_options options = node_options(url);
+    options.prefix = "again:";
+    options.node = "me";
+    struct node node = node_make(&options, slow(1), 100);
+    redisContext *context = test_redis_connect(&redis);
+    assert_int_equal(weir_sync_start(node.sync, NULL), WEIR_GRANTED);
+    node_wait(&node, node_is_connected, "a connection");
+    assert_int_equal(node_ask(&node, weir_str("old"), 9), 1);
+    assert_int_equal(weir_sync_stop(node.sync, 20 * WEIR_SECOND), WEIR_GRANTED);
+    assert_int_equal(test_redis_integer(context, "ZCARD again:{0}d:mails:me"), 1);
+    assert_int_equal(weir_sync_detach(node.sync, node.limiter, 0), WEIR_GRANTED);
+    weir_destroy(node.limiter);
+    node.limiter = plain(slow(1), WEIR_CLOCK_AUTO);
+    assert_int_equal(weir_sync_attach(node.sync, node.limiter, NODE_LIMIT, NULL, NULL),
+                     WEIR_GRANTED);
+    assert_int_equal(weir_sync_start(node.sync, NULL), WEIR_GRANTED);
+    node_wait(&node, node_is_connected, "a connection");
+    assert_int_equal(node_ask(&node, weir_str("new"), 3), 1);
+    assert_int_equal(weir_sync_stop(node.sync, 20 * WEIR_SECOND), WEIR_GRANTED);
+    assert_int_equal(test_redis_integer(context, "ZCARD again:{0}d:mails:me"), 1);
+    expect_text(context, "ZSCORE again:{0}d:mails:me again:{0}mails:new", "2");
+    redisFree(context);
+    node_close(&node);
+}
+
 // ThreadSanitizer does not let the child of a process with threads make one.
 #if defined(__SANITIZE_THREAD__)
 #define CHILDREN 0
@@ -538,6 +589,8 @@ int main(void) {
         cmocka_unit_test(a_limiter_may_be_detached_and_attached_again),
         cmocka_unit_test(a_detach_that_cannot_report_says_so),
         cmocka_unit_test(a_node_that_stops_leaves_its_last_numbers_and_goes),
+        cmocka_unit_test(a_stop_that_waits_for_nothing_tells_whether_all_is_charged),
+        cmocka_unit_test(a_new_limiter_of_a_name_publishes_its_own_denials),
         cmocka_unit_test(nodes_see_each_other_and_show_their_numbers),
         cmocka_unit_test(a_forked_child_decides_and_reports_nothing),
         cmocka_unit_test(a_change_of_limit_raises_the_generation),

@@ -211,6 +211,12 @@ static void a_local_share_takes_the_cost_for_every_node(void **state) {
     strict_node_fini(&node);
 }
 
+static struct wr_strict_counts counts_of(const struct strict_node *node) {
+    struct wr_strict_counts counts;
+    wr_strict_counts(node->strict, &counts);
+    return counts;
+}
+
 static struct weir_stats stats_of(const struct strict_node *node) {
     struct weir_stats stats;
     assert_int_equal(weir_stats(node->limiter, &stats, sizeof stats), WEIR_GRANTED);
@@ -265,6 +271,44 @@ static void what_the_policy_grants_is_not_said_to_be_charged(void **state) {
     strict_node_fini(&node);
 }
 
+static void no_limit_counts_as_untracked(void **state) {
+    (void)state;
+    struct strict_node node;
+    struct weir_sync_ask ask;
+    node_init(&node, limit_of(WEIR_UNLIMITED_TOKENS, 1, 1));
+    assert_int_equal(submit(&node, &ask, 7, 5), WEIR_PENDING);
+    assert_false(strict_node_pack(&node, 0)); // nothing to ask Redis
+    assert_int_equal(weir_sync_poll(&ask), WEIR_GRANTED);
+    assert_int_equal(stats_of(&node).untracked, 1);
+    assert_int_equal(stats_of(&node).tokens, 5);
+    assert_int_equal(counts_of(&node).charged_tokens, 0);
+    strict_node_fini(&node);
+}
+
+static void a_dry_run_grants_whatever_becomes_of_redis(void **state) {
+    (void)state;
+    static const enum weir_sync_outage policies[] = {WEIR_SYNC_OPEN, WEIR_SYNC_CLOSED};
+    for (size_t i = 0; i < 2; i++) {
+        struct strict_node node;
+        struct weir_sync_ask ask;
+        const struct weir_limit limit = limit_of(1, WEIR_HOUR, 10);
+        const struct wr_strict_options options = {.outage = policies[i]};
+        strict_node_dry_run = true;
+        strict_node_init(&node, &limit, &options, NULL, true);
+        strict_node_dry_run = false;
+        for (int n = 0; n < 4; n++) assert_int_equal(wait_out(&node, &ask, 4), WEIR_GRANTED);
+        const bool open = policies[i] == WEIR_SYNC_OPEN;
+        assert_int_equal(stats_of(&node).granted, open ? 2 : 0);
+        assert_int_equal(stats_of(&node).tokens, open ? 8 : 0);
+        assert_int_equal(stats_of(&node).would_deny, open ? 2 : 0);
+        assert_int_equal(counts_of(&node).bridged_tokens, open ? 8 : 0);
+        assert_int_equal(submit(&node, &ask, 7, 4), WEIR_PENDING);
+        wr_strict_close(node.strict);
+        assert_int_equal(weir_sync_poll(&ask), WEIR_GRANTED);
+        strict_node_fini(&node);
+    }
+}
+
 static void an_expired_ask_is_its_owners_while_its_call_goes_on(void **state) {
     (void)state;
     struct strict_node node;
@@ -293,12 +337,6 @@ static void an_expired_ask_is_its_owners_while_its_call_goes_on(void **state) {
     wr_strict_counts(node.strict, &counts);
     assert_int_equal(counts.unknown, 1);
     strict_node_fini(&node);
-}
-
-static struct wr_strict_counts counts_of(const struct strict_node *node) {
-    struct wr_strict_counts counts;
-    wr_strict_counts(node->strict, &counts);
-    return counts;
 }
 
 static void a_call_that_nobody_waits_for_is_not_sent_again(void **state) {
@@ -623,6 +661,8 @@ int main(void) {
         cmocka_unit_test(a_local_share_takes_the_cost_for_every_node),
         cmocka_unit_test(the_limiter_counts_asks_by_their_answers),
         cmocka_unit_test(what_the_policy_grants_is_not_said_to_be_charged),
+        cmocka_unit_test(no_limit_counts_as_untracked),
+        cmocka_unit_test(a_dry_run_grants_whatever_becomes_of_redis),
         cmocka_unit_test(an_expired_ask_is_its_owners_while_its_call_goes_on),
         cmocka_unit_test(a_call_that_nobody_waits_for_is_not_sent_again),
         cmocka_unit_test(close_answers_all_and_open_takes_asks_again),

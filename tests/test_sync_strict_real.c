@@ -266,6 +266,50 @@ static void nap(void) {
     nanosleep(&(struct timespec){.tv_nsec = 4000000}, NULL); // the load's own pace
 }
 
+static void strict_limiters_come_and_go_beside_another(void **state) {
+    (void)state;
+    struct node node = strict_open((struct weir_limit){1000, WEIR_SECOND, 1000}, "busy");
+    struct weir *others[4];
+    _Atomic bool ended = false;
+    struct worker worker = {&node, &ended, 0, 0, 0};
+    for (int i = 0; i < 4; i++) others[i] = limiter_of((struct weir_limit){1, WEIR_HOUR, 1});
+    assert_int_equal(pthread_create(&worker.thread, NULL, ask_on, &worker), 0);
+    const uint64_t before = node_stats(&node).memory_bytes;
+    const int rounds = 400;
+    for (int round = 0; round < rounds; round++) {
+        char name[16];
+        snprintf(name, sizeof name, "o%d", round % 4);
+        assert_int_equal(attach_strict(node.sync, others[round % 4], name, NULL), WEIR_GRANTED);
+        if (round % 8 == 0) nap();
+        assert_int_equal(weir_sync_detach(node.sync, others[round % 4], 0), WEIR_GRANTED);
+    }
+    assert_true(node_stats(&node).memory_bytes < before + (uint64_t)rounds * 2048);
+    atomic_store_explicit(&ended, true, memory_order_relaxed);
+    pthread_join(worker.thread, NULL);
+    assert_int_equal(worker.wrong, 0);
+    node_close(&node);
+    for (int i = 0; i < 4; i++) weir_destroy(others[i]);
+}
+
+static bool has_lost_a_connection(const struct node *node) {
+    const struct weir_sync_stats stats = node_stats(node);
+    return stats.disconnects > 1 && !stats.connected;
+}
+
+static void the_stats_of_a_sync_tell_of_strict_connections(void **state) {
+    (void)state;
+    struct node node = strict_open((struct weir_limit){1, WEIR_HOUR, 7}, "lanes");
+    assert_int_equal(take(&node, "k", 20 * WEIR_SECOND), WEIR_GRANTED);
+    node_wait(&node, node_is_connected, "connected");
+    assert_int_equal(node_stats(&node).keys, 1);
+    test_redis_kill(&redis);
+    node_wait(&node, has_lost_a_connection, "a lost connection");
+    test_redis_again(&redis, NULL, NULL);
+    node_wait(&node, node_is_connected, "connected again");
+    assert_true(node_stats(&node).bytes_in > 0);
+    node_close(&node);
+}
+
 struct stopper {
     struct weir_sync *sync;
     _Atomic bool *ended;
@@ -322,6 +366,8 @@ int main(void) {
         cmocka_unit_test(a_redis_that_is_gone_answers_unsynced_and_grants_again_once_back),
         cmocka_unit_test(stop_answers_what_waits),
         cmocka_unit_test(attaching_stopping_and_watching_while_workers_ask_answers_every_ask),
+        cmocka_unit_test(strict_limiters_come_and_go_beside_another),
+        cmocka_unit_test(the_stats_of_a_sync_tell_of_strict_connections),
         cmocka_unit_test(a_limiter_is_under_one_sync_in_one_mode),
         cmocka_unit_test(the_numbers_of_a_strict_limiter_are_shown),
     };

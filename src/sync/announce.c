@@ -34,6 +34,7 @@ struct shown {
     const char *name;
     const struct weir *weir;
     uint64_t id;
+    bool first; // of its announcements
     struct weir_sync_limiter_stats stats;
 };
 
@@ -47,9 +48,13 @@ struct command {
     bool leaving; // the node stops
 };
 
-static void put(struct command *c, const char *word) {
+static void put_bytes(struct command *c, const char *word, size_t bytes) {
     c->words[c->count] = word;
-    c->bytes[c->count++] = strlen(word);
+    c->bytes[c->count++] = bytes;
+}
+
+static void put(struct command *c, const char *word) {
+    put_bytes(c, word, strlen(word));
 }
 
 static void put_number(struct command *c, uint64_t number) {
@@ -164,18 +169,23 @@ static size_t name_denied(const struct command *c, const struct shown *shown,
 
 // What a key was denied only grows, and so do the numbers in the set; a key that weir_top has
 // dropped stays until others push it out.
+// (An earlier limiter of this name is another matter.)
 static void show_denied(struct command *c, const struct shown *shown) {
     struct weir_top_key keys[DENIED_MAX];
     char set[NAME_BYTES], names[DENIED_MAX][DENIED_NAME_BYTES];
     const size_t count = weir_top(shown->weir, keys, DENIED_MAX);
     (void)snprintf(set, sizeof set, "%s{0}d:%s:%s", c->sync->prefix, shown->name, c->sync->node);
+    if (shown->first) {
+        put(c, "DEL");
+        put(c, set);
+        send(c);
+    }
     put(c, "ZADD");
     put(c, set);
     for (size_t i = 0; i < count; i++) {
         if (keys[i].error > keys[i].denied / 2) continue; // mostly of others
         put_number(c, keys[i].denied);
-        put(c, names[i]);
-        c->bytes[c->count - 1] = name_denied(c, shown, &keys[i], names[i]);
+        put_bytes(c, names[i], name_denied(c, shown, &keys[i], names[i]));
     }
     if (c->count == 2) {
         c->count = 0;
@@ -205,15 +215,19 @@ void wr_announce(struct weir_sync *sync, bool leaving, int64_t now_us) {
     const int64_t at_ms = redis_ms(sync, now_us);
     (void)snprintf(name, sizeof name, "%s{0}nodes", sync->prefix);
     be_there(&c, name, NODES, at_ms);
-    for (const struct wr_member *m = sync->members; m != NULL; m = m->next) {
+    for (struct wr_member *m = sync->members; m != NULL; m = m->next) {
         if (m->weir == NULL) continue;
-        shown = (struct shown){.name = m->name, .weir = m->weir, .id = m->id};
+        shown = (struct shown){.name = m->name, .weir = m->weir, .id = m->id,
+                               .first = !m->announced};
+        m->announced = true;
         wr_sync_member_stats(m, &shown.stats);
         show_limiter(&c, &shown, at_ms);
     }
-    for (const struct wr_drive *d = wr_drive_first(sync); d != NULL; d = d->next) {
-        shown = (struct shown){.name = d->name, .weir = wr_drive_limiter(d), .id = d->id};
+    for (struct wr_drive *d = wr_drive_first(sync); d != NULL; d = d->next) {
+        shown = (struct shown){.name = d->name, .weir = wr_drive_limiter(d), .id = d->id,
+                               .first = !d->announced};
         if (shown.weir == NULL) continue;
+        d->announced = true;
         wr_sync_drive_stats(d, &shown.stats);
         show_limiter(&c, &shown, at_ms);
     }
@@ -233,6 +247,8 @@ void wr_announce_reply(struct weir_sync *sync, const struct wr_conn_reply *reply
     sync->announced--;
     if (reply->type == WR_CONN_ERROR) {
         sync->announce_errors++;
+        wr_sync_remember(sync, "what this node publishes was refused, limits are not concerned: "
+                               "%.*s", (int)(reply->bytes < 100 ? reply->bytes : 100), reply->text);
         return;
     }
     if (reply->tag.seq != IGNORED && reply->type == WR_CONN_INTEGER && reply->integer >= 0)

@@ -9,6 +9,11 @@
 #include "drive_lane.h"
 #include "say.h"
 
+void wr_drive_count(_Atomic uint64_t *count, uint64_t more) {
+    const uint64_t before = atomic_load_explicit(count, memory_order_relaxed); // R1
+    atomic_store_explicit(count, before + more, memory_order_relaxed);         // R1
+}
+
 struct wr_drive *wr_drive_first(const struct weir_sync *sync) {
     return atomic_load_explicit(&sync->drives, memory_order_acquire); // P1
 }
@@ -92,7 +97,7 @@ void wr_drives_free(struct weir_sync *sync) {
     const bool forked = atomic_load_explicit(&sync->forked, memory_order_relaxed); // R1
     for (struct wr_drive *d = wr_drive_first(sync), *next; d != NULL; d = next) {
         next = d->next;
-        if (!forked) wr_strict_close(d->strict);
+        if (!forked && !d->left) wr_strict_close(d->strict);
         for (uint32_t g = 0; g < sync->groups_count && !forked; g++)
             wr_conn_close(d->lanes[g].conn);
         wr_strict_destroy(d->strict);
@@ -123,6 +128,7 @@ static void leave(struct wr_drive *drive) {
     struct weir_sync *sync = drive->sync;
     close_drive(drive);
     pthread_mutex_lock(&sync->lock);
+    wr_strict_shrink(drive->strict);
     drive->left = true;
     pthread_cond_broadcast(&sync->changed);
     pthread_mutex_unlock(&sync->lock);
@@ -133,46 +139,47 @@ static bool is_to_leave(const struct wr_drive *drive, int64_t now_us) {
     return us != INT64_MAX && (now_us >= us || is_idle(drive));
 }
 
+static void note_open(struct wr_drive *drive) {
+    uint32_t open = 0;
+    for (uint32_t g = 0; g < drive->sync->groups_count; g++)
+        open += drive->lanes[g].phase >= WR_DRIVE_READY;
+    atomic_store_explicit(&drive->counts.open, open, memory_order_relaxed); // R1
+}
+
 void wr_drives_tick(struct weir_sync *sync) {
     for (struct wr_drive *d = wr_drive_first(sync); d != NULL; d = d->next) {
         if (d->left) continue;
         const int64_t now_us = wr_sync_now_us();
         wr_strict_expire(d->strict, now_us);
         for (uint32_t g = 0; g < sync->groups_count; g++) wr_lane_tick(d, g, now_us);
+        note_open(d);
         if (is_to_leave(d, now_us)) leave(d);
     }
 }
 
-size_t wr_drives_count_fds(struct weir_sync *sync) {
+size_t wr_drives_count_fds(const struct wr_drive *first) {
     size_t count = 0;
-    for (const struct wr_drive *d = wr_drive_first(sync); d != NULL; d = d->next)
-        count += sync->groups_count;
+    for (const struct wr_drive *d = first; d != NULL; d = d->next)
+        if (!d->left) count += d->sync->groups_count;
     return count;
 }
 
-void wr_drives_list_fds(struct weir_sync *sync, struct pollfd *fds, size_t room) {
+void wr_drives_list_fds(const struct wr_drive *first, struct pollfd *fds, size_t room) {
     size_t at = 0;
-    for (const struct wr_drive *d = wr_drive_first(sync); d != NULL; d = d->next)
-        for (uint32_t g = 0; g < sync->groups_count && at < room; g++, at++) {
+    for (const struct wr_drive *d = first; d != NULL; d = d->next)
+        for (uint32_t g = 0; !d->left && g < d->sync->groups_count && at < room; g++, at++) {
             const struct wr_conn *conn = d->lanes[g].conn;
             fds[at] = (struct pollfd){-1, 0, 0};
             if (conn != NULL) fds[at] = (struct pollfd){wr_conn_fd(conn), wr_conn_events(conn), 0};
         }
 }
 
-// A drive that was added since the list was made stands before the others: so from the end.
-void wr_drives_work(struct weir_sync *sync, const struct pollfd *fds, size_t count) {
-    size_t later = wr_drives_count_fds(sync) - count;
+// Only this thread lets a drive leave while it runs, so the same ones are there as in the list.
+void wr_drives_work(struct wr_drive *first, const struct pollfd *fds, size_t count) {
     size_t at = 0;
-    for (struct wr_drive *d = wr_drive_first(sync); d != NULL; d = d->next)
-        for (uint32_t g = 0; g < sync->groups_count; g++) {
-            if (later > 0) {
-                later--;
-                continue;
-            }
+    for (struct wr_drive *d = first; d != NULL; d = d->next)
+        for (uint32_t g = 0; !d->left && g < d->sync->groups_count && at < count; g++, at++)
             if (fds[at].revents != 0) wr_lane_work(d, g, fds[at].revents);
-            at++;
-        }
 }
 
 void wr_drives_close(struct weir_sync *sync) {

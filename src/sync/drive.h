@@ -17,6 +17,17 @@ enum wr_drive_phase {
     WR_DRIVE_SENT
 };
 
+// What the stats say of a drive's connections: written by the thread, read by any (R1).
+struct wr_drive_counts {
+    _Atomic uint64_t timeouts;
+    _Atomic uint64_t disconnects;
+    _Atomic uint64_t refused;
+    _Atomic uint64_t garbage;
+    _Atomic uint64_t bytes_out; // of connections that are gone
+    _Atomic uint64_t bytes_in;
+    _Atomic uint32_t open;      // connections that are ready, or at work
+};
+
 struct wr_drive_lane {
     struct wr_conn *conn;
     enum wr_drive_phase phase;
@@ -36,12 +47,17 @@ struct wr_drive {
     struct wr_strict *strict;
     char name[WR_WIRE_NAME_MAX + 1];
     uint64_t id;               // as a member's, from the same count
-    uint32_t generation;       // under the lock, as the next
+    uint32_t generation;       // under the lock, as the next two
     uint64_t foreign_nodes;
+    bool announced;            // since it was attached
     _Atomic int64_t leave_us;  // R1: close when idle, or by then; INT64_MAX: no
     bool left;                 // under the lock: closed for good
+    struct wr_drive_counts counts;
     struct wr_drive_lane lanes[]; // groups
 };
+
+// The thread's: adds to a count of its own.
+void wr_drive_count(_Atomic uint64_t *count, uint64_t more);
 
 // With the lock.
 int wr_drive_add(struct weir_sync *sync, struct weir *limiter, const char *name,
@@ -55,8 +71,9 @@ void wr_drives_free(struct weir_sync *sync);
 
 // The thread, without the lock.
 void wr_drives_tick(struct weir_sync *sync);
-size_t wr_drives_count_fds(struct weir_sync *sync);
-void wr_drives_list_fds(struct weir_sync *sync, struct pollfd *fds, size_t room);
-void wr_drives_work(struct weir_sync *sync, const struct pollfd *fds, size_t count);
+// Those from `first` on: one look at the list for all three, since drives may be added meanwhile.
+size_t wr_drives_count_fds(const struct wr_drive *first);
+void wr_drives_list_fds(const struct wr_drive *first, struct pollfd *fds, size_t room);
+void wr_drives_work(struct wr_drive *first, const struct pollfd *fds, size_t count);
 bool wr_drives_are_idle(const struct weir_sync *sync);
 void wr_drives_close(struct weir_sync *sync); // at the thread's end

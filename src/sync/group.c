@@ -225,6 +225,12 @@ void wr_group_work(struct wr_group *group, short ready, int64_t now_us) {
     }
 }
 
+void wr_group_give_up(struct wr_group *group, int64_t now_us) {
+    group->batch.counts.timeouts++;
+    wr_sync_remember(group->sync, "Redis did not answer in time; its connection is given up");
+    disconnected(group, now_us);
+}
+
 void wr_group_leave(struct wr_group *group, int64_t now_us) {
     if (group->conn == NULL) return;
     disconnected(group, now_us);

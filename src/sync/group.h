@@ -49,6 +49,8 @@ void wr_group_unqueue(struct wr_group *group, struct wr_record *record);
 void wr_group_tick(struct wr_group *group, int64_t now_us);
 // After poll: `ready` of the connection's descriptor.
 void wr_group_work(struct wr_group *group, short ready, int64_t now_us);
+// Nothing came over the connection in time: makes a new one.
+void wr_group_give_up(struct wr_group *group, int64_t now_us);
 // Leaves the connection; what is held stays, to be sent again on the next one.
 void wr_group_leave(struct wr_group *group, int64_t now_us);
 // Takes the first of the line out; NULL: it is empty.

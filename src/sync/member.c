@@ -280,24 +280,42 @@ uint64_t wr_member_abandon(struct wr_member *member) {
 
 struct count {
     struct wr_member *member;
+    bool known; // also what keys with a record hold
     uint64_t units;
 };
 
-static void count_unnamed(void *context, uint64_t slot, uint64_t fingerprint, bool named,
-                          bool urgent) {
-    struct count *count = context;
+static void count_slot(struct count *count, uint64_t slot, uint64_t fingerprint,
+                       int64_t frozen_us) {
     struct weir *weir = count->member->weir;
     struct wr_node_side taken = {0};
-    if (!named && weir_private_freeze(weir, slot, fingerprint, 0, &taken)) {
-        count->units += taken.granted_units;
-        (void)weir_private_unfreeze(weir, slot, fingerprint, &taken);
-    }
-    weir_private_touch(weir, slot, urgent);
+    if (!weir_private_freeze(weir, slot, fingerprint, frozen_us, &taken)) return;
+    count->units += taken.granted_units;
+    (void)weir_private_unfreeze(weir, slot, fingerprint, &taken);
 }
 
-uint64_t wr_member_unnamed_units(struct wr_member *member) {
-    struct count count = {member, 0};
-    weir_private_scan(member->weir, count_unnamed, &count);
+static bool count_record(void *context, struct wr_record *record) {
+    count_slot(context, record->slot, record->fingerprint, record->frozen_us);
+    return false;
+}
+
+static void count_touched(void *context, uint64_t slot, uint64_t fingerprint, bool named,
+                          bool urgent) {
+    struct count *count = context;
+    const struct wr_record *record =
+        wr_known_find_place(&count->member->keys, slot, fingerprint);
+    const bool counted = record != NULL && record->slot == slot; // with the records
+    if (!named || (count->known && !counted)) count_slot(count, slot, fingerprint, 0);
+    weir_private_touch(count->member->weir, slot, urgent);
+}
+
+uint64_t wr_member_unreported_units(struct wr_member *member, bool known) {
+    struct count count = {member, known, 0};
+    if (known) { // spills become pending
+        take_names(member, wr_sync_now_us());
+        take_spills(member, wr_sync_now_us());
+    }
+    weir_private_scan(member->weir, count_touched, &count);
+    if (known) wr_known_each(&member->keys, count_record, &count);
     return count.units;
 }
 

@@ -68,6 +68,9 @@ void wr_strict_destroy(struct wr_strict *strict);
 // way or being submitted right now are answered WEIR_EUNSYNCED. May be opened again.
 void wr_strict_open(struct wr_strict *strict);
 void wr_strict_close(struct wr_strict *strict);
+// Once it is closed for good: frees all but what wr_strict_submit and _counts touch. Only they and
+// _destroy may be called then.
+void wr_strict_shrink(struct wr_strict *strict);
 // In the child of a fork: asks get WEIR_ECLOSED. What was waiting is the parent's, and stays.
 // Async-signal-safe.
 void wr_strict_forked(struct wr_strict *strict);
@@ -119,6 +122,7 @@ struct wr_strict_counts {
     uint64_t retries;   // calls packed again
     uint64_t unknown;   // asks given up while their call was under way: may have cost tokens
     uint64_t foreign_keys;
+    uint64_t keys;      // in the calls answered
     uint64_t charged_tokens; // granted by Redis
     uint64_t bridged_tokens; // granted by the outage policy, and never charged
 };

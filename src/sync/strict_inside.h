@@ -29,7 +29,7 @@ struct wr_strict_lane {
 struct wr_strict_tally {
 #define WR_STRICT_TALLIES(X)                                                                       \
     X(submitted) X(granted) X(denied) X(never) X(unsynced) X(calls) X(retries) X(unknown)          \
-    X(foreign_keys) X(charged_tokens) X(bridged_tokens)
+    X(foreign_keys) X(charged_tokens) X(bridged_tokens) X(keys)
 #define WR_STRICT_TALLY(name) _Atomic uint64_t name;
     WR_STRICT_TALLIES(WR_STRICT_TALLY)
 #undef WR_STRICT_TALLY
@@ -43,7 +43,7 @@ struct wr_strict {
     bool dry_run;  // of the limiter, as last seen
     int64_t wake_us;
     struct wr_strict_tally tally;
-    struct wr_strict_lane lanes[]; // groups
+    struct wr_strict_lane *lanes; // groups; the sync's thread's
 };
 
 static inline int64_t wr_strict_now_us(const struct wr_strict *strict) {
@@ -58,6 +58,7 @@ static inline struct weir_sync_ask *wr_strict_next(const struct weir_sync_ask *a
 // Carries out a kind of ask on the limiter's own bucket.
 int wr_strict_local(const struct wr_strict *strict, enum weir_kind kind, struct weir_key key,
                     uint64_t cost, struct weir_weight weight, struct weir_answer *answer);
+#define WR_STRICT_UNLIMITED 1000 // a grant under no limit
 // Publishes the result; the ask is its owner's again when this returns.
 void wr_strict_settle(struct wr_strict *strict, struct weir_sync_ask *ask, int result);
 // Settles an ask that Redis did not answer, by the outage policy.
@@ -67,6 +68,10 @@ void wr_strict_collect(struct wr_strict *strict);
 // Adds to a count, which this thread alone changes.
 void wr_strict_count(_Atomic uint64_t *count, uint64_t more);
 uint32_t wr_strict_generation(const struct wr_strict *strict);
+
+// strict_call.c
+// Looks whether the limiter grants whatever it would deny.
+void wr_strict_note_dry_run(struct wr_strict *strict);
 
 // strict_local.c
 // Takes over that Redis' bucket of `key` was full `lag_us` after a moment between the two times.

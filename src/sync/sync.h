@@ -32,6 +32,7 @@ struct wr_member {
     uint64_t id;       // 2 and up, never used again
     struct weir *weir; // NULL: detached; the member stays until no report holds a key of it
     char name[WR_WIRE_NAME_MAX + 1];
+    bool announced; // since it was attached
     uint32_t generation;
     struct wr_node_limit limit; // as last understood
     struct weir_limit plain;    // the same, as the limiter has it
@@ -127,8 +128,9 @@ void wr_member_sweep(struct wr_member *member, int64_t now_us);
 bool wr_member_relimit(struct wr_member *member, struct weir_error *error);
 // What is granted and in no report, taken out for good: in units.
 uint64_t wr_member_abandon(struct wr_member *member);
-// What touched slots without a name hold, in units: it can be reported once an ask names them.
-uint64_t wr_member_unnamed_units(struct wr_member *member);
+// What slots hold in units: of touched ones without a name, which can be reported once an ask names
+// them; and if `known`, of all keys. (Then what was spilled is in pending_units.)
+uint64_t wr_member_unreported_units(struct wr_member *member, bool known);
 // Frees members that are detached and held no more.
 void wr_members_reap(struct weir_sync *sync);
 

@@ -75,8 +75,9 @@ int weir_sync_start(struct weir_sync *sync, struct weir_error *error) {
     return result;
 }
 
-// With the lock, which is left meanwhile.
-static void end_thread(struct weir_sync *sync) {
+// With the lock, which is left meanwhile. Until `leave_us` the thread may wait for Redis.
+static void end_thread(struct weir_sync *sync, int64_t leave_us) {
+    sync->leave_us = leave_us;
     sync->joining = true;
     sync->stopping = true;
     wr_sync_wake(sync);
@@ -88,10 +89,14 @@ static void end_thread(struct weir_sync *sync) {
     pthread_cond_broadcast(&sync->changed);
 }
 
-static bool is_settled(const struct weir_sync *sync) {
+// All that was granted is charged, but for what is lost already. After a flush what keys hold was
+// granted since.
+static bool is_settled(const struct weir_sync *sync, bool flushed) {
     uint64_t left = 0;
-    for (struct wr_member *m = sync->members; m != NULL; m = m->next)
-        left += m->pending_units + (m->weir != NULL ? wr_member_unnamed_units(m) : 0);
+    for (struct wr_member *m = sync->members; m != NULL; m = m->next) {
+        if (m->weir != NULL) left += wr_member_unreported_units(m, !flushed);
+        left += m->pending_units;
+    }
     return left == 0;
 }
 
@@ -101,10 +106,10 @@ int weir_sync_stop(struct weir_sync *sync, uint64_t timeout_ns) {
     while (sync->joining) pthread_cond_wait(&sync->changed, &sync->lock);
     if (sync->started) {
         const int64_t us = until_us(timeout_ns);
-        const bool done = flush(sync, NULL, us);
-        sync->leave_us = us;
-        if (sync->started && !sync->joining) end_thread(sync);
-        if (!done || !is_settled(sync)) result = WEIR_EUNSYNCED;
+        const bool flushed = flush(sync, NULL, us);
+        const bool answered = flushed || wr_drives_are_idle(sync);
+        if (sync->started && !sync->joining) end_thread(sync, us);
+        if (!answered || !is_settled(sync, flushed)) result = WEIR_EUNSYNCED;
     } else if (is_forked(sync)) {
         result = WEIR_EUNSYNCED;
     }
@@ -235,7 +240,10 @@ static int leave_strict(struct wr_drive *drive, int64_t us) {
     wr_sync_wake(sync);
     while (!drive->left && sync->started) pthread_cond_wait(&sync->changed, &sync->lock);
     if (!drive->left) {
-        if (!is_forked(sync)) wr_strict_close(drive->strict);
+        if (!is_forked(sync)) {
+            wr_strict_close(drive->strict);
+            wr_strict_shrink(drive->strict);
+        }
         drive->left = true;
     }
     atomic_store_explicit(&drive->weir, NULL, memory_order_release); // P1
@@ -293,7 +301,7 @@ int weir_sync_set_limit(struct weir_sync *sync, struct weir *limiter,
 void weir_sync_destroy(struct weir_sync *sync) {
     if (sync == NULL) return;
     pthread_mutex_lock(&sync->lock);
-    if (sync->started) end_thread(sync);
+    if (sync->started) end_thread(sync, 0);
     pthread_mutex_unlock(&sync->lock);
     wr_sync_delist(sync);
     for (struct wr_member *m = sync->members; m != NULL; m = m->next) {

@@ -35,14 +35,26 @@ static void add_members(struct weir_sync_stats *stats, const struct weir_sync *s
     }
 }
 
-static void add_drives(struct weir_sync_stats *stats, const struct weir_sync *sync) {
+static uint64_t look(const _Atomic uint64_t *count) {
+    return atomic_load_explicit(count, memory_order_relaxed); // R1
+}
+
+static void add_drive(struct weir_sync_stats *stats, const struct wr_drive *d) {
     struct wr_strict_counts counts;
-    for (const struct wr_drive *d = wr_drive_first(sync); d != NULL; d = d->next) {
-        wr_strict_counts(d->strict, &counts);
-        stats->reports += counts.calls;
-        stats->foreign_keys += counts.foreign_keys;
-        stats->memory_bytes += wr_strict_memory_bytes(d->strict);
-    }
+    wr_strict_counts(d->strict, &counts);
+    stats->reports += counts.calls;
+    stats->keys += counts.keys;
+    stats->foreign_keys += counts.foreign_keys;
+    stats->timeouts += look(&d->counts.timeouts);
+    stats->disconnects += look(&d->counts.disconnects);
+    stats->refused += look(&d->counts.refused);
+    stats->garbage += look(&d->counts.garbage);
+    stats->bytes_out += look(&d->counts.bytes_out);
+    stats->bytes_in += look(&d->counts.bytes_in);
+    stats->memory_bytes += sizeof *d + d->sync->groups_count * sizeof *d->lanes +
+                           wr_strict_memory_bytes(d->strict);
+    const uint32_t open = atomic_load_explicit(&d->counts.open, memory_order_relaxed); // R1
+    stats->connected &= d->left || open == d->sync->groups_count;
 }
 
 void wr_sync_stats_read(const struct weir_sync *sync, struct weir_sync_stats *stats) {
@@ -53,7 +65,8 @@ void wr_sync_stats_read(const struct weir_sync *sync, struct weir_sync_stats *st
     stats->refused += sync->announce_errors;
     stats->keys = sync->keys_reported;
     stats->foreign_keys = sync->foreign_keys;
-    add_drives(stats, sync);
+    for (const struct wr_drive *d = wr_drive_first(sync); d != NULL; d = d->next)
+        add_drive(stats, d);
     stats->lag_ns = (uint64_t)sync->lag_us * 1000;
     stats->cpu_ns = (uint64_t)sync->cpu_ns;
     stats->nodes = sync->nodes;

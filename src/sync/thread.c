@@ -13,6 +13,7 @@
 
 #define ANNOUNCE_US INT64_C(1000000)
 #define IDLE_US INT64_C(1000000)
+#define GOODBYE_US INT64_C(250000)
 
 int64_t wr_sync_now_us(void) {
     struct timespec now;
@@ -86,6 +87,16 @@ static void note_cpu(struct weir_sync *sync) {
         sync->cpu_ns = (int64_t)cpu.tv_sec * 1000000000 + cpu.tv_nsec;
 }
 
+// Where nothing else is asked of Redis, this is what finds out that it hangs.
+static void announce(struct weir_sync *sync, int64_t now_us) {
+    struct wr_group *group = &sync->groups[0];
+    if (sync->announced != 0 && now_us - sync->announced_us > sync->answer_timeout_us)
+        wr_group_give_up(group, now_us);
+    if (now_us - sync->announced_us < ANNOUNCE_US || !wr_group_has_room(group)) return;
+    sync->announced_us = now_us;
+    wr_announce(sync, false, now_us);
+}
+
 static void tick(struct weir_sync *sync) {
     const int64_t now_us = wr_sync_now_us();
     check_flush(sync); // a whole turn after the scan
@@ -95,10 +106,7 @@ static void tick(struct weir_sync *sync) {
         wr_group_tick(&sync->groups[i], wr_sync_now_us());
     tell_outage(sync);
     wr_members_reap(sync);
-    if (now_us - sync->announced_us >= ANNOUNCE_US && wr_group_has_room(&sync->groups[0])) {
-        sync->announced_us = now_us;
-        wr_announce(sync, false, now_us);
-    }
+    announce(sync, now_us);
     note_cpu(sync);
 }
 
@@ -113,10 +121,9 @@ static int timeout_ms(const struct weir_sync *sync) {
     return (int)((wake_us - now_us + 999) / 1000);
 }
 
-// Room for all connections; NULL: none yet. Without memory those at the end are not polled: they
-// are looked at all the same, with a delay.
-static size_t reserve_fds(struct weir_sync *sync) {
-    const size_t count = 1 + sync->groups_count + wr_drives_count_fds(sync);
+// Room for all connections. Without memory those at the end are not polled: they are looked at all
+// the same, with a delay.
+static size_t reserve_fds(struct weir_sync *sync, size_t count) {
     if (count <= sync->fds_room) return count;
     struct pollfd *fds = realloc(sync->fds, count * sizeof *fds);
     if (fds == NULL) return sync->fds_room;
@@ -125,7 +132,7 @@ static size_t reserve_fds(struct weir_sync *sync) {
     return count;
 }
 
-static void list(struct weir_sync *sync, size_t count) {
+static void list(struct weir_sync *sync, const struct wr_drive *drives, size_t count) {
     struct pollfd *fds = sync->fds;
     fds[0] = (struct pollfd){sync->wake, POLLIN, 0};
     for (uint32_t i = 0; i < sync->groups_count; i++) {
@@ -133,15 +140,16 @@ static void list(struct weir_sync *sync, size_t count) {
         fds[i + 1] = conn != NULL ? (struct pollfd){wr_conn_fd(conn), wr_conn_events(conn), 0}
                                   : (struct pollfd){-1, 0, 0};
     }
-    wr_drives_list_fds(sync, fds + 1 + sync->groups_count, count - 1 - sync->groups_count);
+    wr_drives_list_fds(drives, fds + 1 + sync->groups_count, count - 1 - sync->groups_count);
 }
 
 // Without the lock, but for the groups.
 static void sleep_in_poll(struct weir_sync *sync, int wait_ms) {
+    struct wr_drive *drives = wr_drive_first(sync);
     const size_t first = 1 + sync->groups_count;
-    const size_t count = reserve_fds(sync);
+    const size_t count = reserve_fds(sync, first + wr_drives_count_fds(drives));
     uint64_t woken;
-    list(sync, count);
+    list(sync, drives, count);
     const int ready = poll(sync->fds, (nfds_t)count, wait_ms);
     if (ready <= 0) return;
     const int64_t now_us = wr_sync_now_us();
@@ -151,15 +159,15 @@ static void sleep_in_poll(struct weir_sync *sync, int wait_ms) {
         if (sync->fds[i + 1].revents != 0)
             wr_group_work(&sync->groups[i], sync->fds[i + 1].revents, now_us);
     pthread_mutex_unlock(&sync->lock);
-    wr_drives_work(sync, sync->fds + first, count - first);
+    wr_drives_work(drives, sync->fds + first, count - first);
 }
 
-// Says what stands, and that this node goes; waits for the answers as long as the stop allows.
+// Says what stands, and that this node goes; waits for the answers as long as the stop allows, and
+// not long: it is for people.
 static void take_leave(struct weir_sync *sync) {
     struct wr_group *group = &sync->groups[0];
     if (!wr_group_has_room(group)) return;
-    const int64_t patience_us = wr_sync_now_us() + sync->answer_timeout_us;
-    const int64_t until_us = wr_min_i64(sync->leave_us, patience_us);
+    const int64_t until_us = wr_min_i64(sync->leave_us, wr_sync_now_us() + GOODBYE_US);
     wr_announce(sync, true, wr_sync_now_us());
     for (;;) {
         const int64_t left_us = until_us - wr_sync_now_us();
@@ -183,10 +191,12 @@ void *wr_sync_run(void *argument) {
         sleep_in_poll(sync, wait_ms);
         pthread_mutex_lock(&sync->lock);
     }
+    pthread_mutex_unlock(&sync->lock);
+    wr_drives_close(sync); // first: nobody waits for what follows
+    pthread_mutex_lock(&sync->lock);
     take_leave(sync);
     for (uint32_t i = 0; i < sync->groups_count; i++)
         wr_group_leave(&sync->groups[i], wr_sync_now_us());
     pthread_mutex_unlock(&sync->lock);
-    wr_drives_close(sync);
     return NULL;
 }
