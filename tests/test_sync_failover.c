@@ -20,6 +20,8 @@
 
 #include "sync_node.h"
 
+#define PORTS_TRIED 20
+
 struct server {
     struct test_redis redis;
     redisContext *context;
@@ -55,6 +57,7 @@ static void lead_to(const struct server *server) {
     assert_int_equal(symlink(server->redis.socket, link_name), 0);
 }
 
+// Another process may take it meanwhile: whoever uses it tries some.
 static int free_port(void) {
     struct sockaddr_in address = {.sin_family = AF_INET};
     socklen_t bytes = sizeof address;
@@ -87,13 +90,23 @@ static uint64_t rand_ms(void) {
 
 // A primary and its replica.
 
+static void listen_somewhere(struct server *server) {
+    for (int i = 0; i < PORTS_TRIED; i++) {
+        server->port = free_port();
+        redisReply *reply = redisCommand(server->context, "CONFIG SET port %d", server->port);
+        const bool good = reply != NULL && reply->type == REDIS_REPLY_STATUS;
+        freeReplyObject(reply);
+        if (good) return;
+    }
+    fail_msg("redis-server listens on none of %d ports", PORTS_TRIED);
+}
+
 static struct server start(void) {
     struct server server;
     test_redis_start(&server.redis);
     server.context = test_redis_connect(&server.redis);
-    server.port = free_port();
     test_redis_do(server.context, "CONFIG SET bind 127.0.0.1");
-    test_redis_do(server.context, "CONFIG SET port %d", server.port);
+    listen_somewhere(&server);
     test_redis_do(server.context, "CONFIG SET repl-diskless-sync-delay 0");
     test_redis_do(server.context, "CONFIG SET repl-diskless-load swapdb");
     return server;
@@ -209,18 +222,34 @@ static void exec_clustered(const struct server *server, const char *port) {
     _exit(127);
 }
 
+// False: it has ended, for want of its port or of the cluster's beside it.
+static bool comes_up(struct server *server) {
+    while (waitpid(server->redis.pid, NULL, WNOHANG) == 0) {
+        redisContext *context = redisConnectUnix(server->redis.socket);
+        if (context != NULL && context->err == 0) {
+            server->context = context;
+            wait_for(context, "PING", "PONG");
+            return true;
+        }
+        if (context != NULL) redisFree(context);
+        nap_ms(2);
+    }
+    return false;
+}
+
 static struct server start_clustered(void) {
     struct server server;
     char port[16];
     test_redis_start(&server.redis); // for its folder and socket
     test_redis_kill(&server.redis);
-    server.port = free_port();
-    (void)snprintf(port, sizeof port, "%d", server.port);
-    server.redis.pid = fork();
-    if (server.redis.pid == 0) exec_clustered(&server, port);
-    while (access(server.redis.socket, F_OK) != 0) nap_ms(2);
-    server.context = test_redis_connect(&server.redis);
-    wait_for(server.context, "PING", "PONG");
+    for (int i = 0; i < PORTS_TRIED; i++) {
+        server.port = free_port();
+        (void)snprintf(port, sizeof port, "%d", server.port);
+        server.redis.pid = fork();
+        if (server.redis.pid == 0) exec_clustered(&server, port);
+        if (comes_up(&server)) return server;
+    }
+    fail_msg("redis-server starts on none of %d ports", PORTS_TRIED);
     return server;
 }
 
