@@ -108,6 +108,36 @@ static const char *text(const json_t *object, const char *name) {
     return value;
 }
 
+static void publish(const struct world *world, const char *node, const char *limit) {
+    char line[256];
+    snprintf(line, sizeof line, "HSET weir:{0}a:mails:%s %s", node, limit);
+    freeReplyObject(redisCommand(world->context, line));
+    test_redis_do(world->context, "ZADD weir:{0}nodes %lld %s", (long long)(world->now_us / 1000),
+                  node);
+    test_redis_do(world->context, "ZADD weir:{0}nodes:mails %lld %s",
+                  (long long)(world->now_us / 1000), node);
+}
+
+static void put_many(const struct world *world, int count) {
+    char name[64];
+    for (int i = 0; i < count; i++) {
+        snprintf(name, sizeof name, "weir:{%d}orders:user%d", i % 4, i);
+        put_text(world, name, (count - i) * 10 * SECOND_US, 0, (uint32_t)i + 1);
+    }
+    for (int g = 1; g < 4; g++)
+        test_redis_do(world->context, "SET weir:{%d}e %lld", g, (long long)EPOCH_US);
+}
+
+// Whether standard output has the words; says nothing where it has not.
+static bool says(const struct world *world, const char *words) {
+    char path[128];
+    size_t length;
+    char *bytes = read_whole(folder_file(&world->folder, "out", path), &length);
+    const bool found = strstr(bytes, words) != NULL;
+    free(bytes);
+    return found;
+}
+
 // Keys ----------------------------------------------------------------------------------------
 
 static void shows_a_key_so_that_it_reads_back_as_the_same(void **state) {
@@ -165,6 +195,19 @@ static void takes_names_apart(void **state) {
         {"weir:{0", WR_BUCKET_FOREIGN, 0, NULL, NULL},
         {"weir:{0}", WR_BUCKET_FOREIGN, 0, NULL, NULL},
         {"weir:{0}:alice", WR_BUCKET_FOREIGN, 0, NULL, NULL},
+        {"weir:{00}mails:alice", WR_BUCKET_FOREIGN, 0, NULL, NULL},
+        {"weir:{1}a:mails:abc", WR_BUCKET_FOREIGN, 1, NULL, NULL},
+        {"weir:{1}nodes:mails", WR_BUCKET_FOREIGN, 1, NULL, NULL},
+        {"weir:{0}a:alice", WR_BUCKET_FOREIGN, 0, NULL, NULL},
+        {"weir:{0}s:alice", WR_BUCKET_FOREIGN, 0, NULL, NULL},
+        {"weir:{0}nodes:ma:ils", WR_BUCKET_FOREIGN, 0, NULL, NULL},
+        {"weir:{0}a:mails:a b", WR_BUCKET_FOREIGN, 0, NULL, NULL},
+        {"weir:{0}d:mails:", WR_BUCKET_FOREIGN, 0, NULL, NULL},
+        {"weir:{0}n:\x1b[2J", WR_BUCKET_FOREIGN, 0, NULL, NULL},
+        {"weir:{0}ma\x1b[2Jils:alice", WR_BUCKET_FOREIGN, 0, NULL, NULL},
+        {"weir:{0}ma\xffils:alice", WR_BUCKET_FOREIGN, 0, NULL, NULL},
+        {"weir:{0}d:ma ils:abc", WR_BUCKET_FOREIGN, 0, NULL, NULL},
+        {"weir:{0}t:ma{ils:abc", WR_BUCKET_FOREIGN, 0, NULL, NULL},
         {"weir:", WR_BUCKET_FOREIGN, 0, NULL, NULL},
         {"other", WR_BUCKET_FOREIGN, 0, NULL, NULL},
     };
@@ -176,6 +219,23 @@ static void takes_names_apart(void **state) {
         if (cases[i].limiter == NULL) continue;
         assert_true(wr_text_is(parts.limiter, cases[i].limiter));
         assert_true(wr_text_is(parts.rest, cases[i].rest));
+    }
+}
+
+static void takes_no_name_with_a_nul_or_too_long_a_part(void **state) {
+    (void)state;
+    static const char cut[] = "weir:{0}ma\0ils:alice";
+    char name[512];
+    assert_int_equal(
+        wr_bucket_name_parse((struct wr_text){cut, sizeof cut - 1}, "weir:").what,
+        WR_BUCKET_FOREIGN);
+    for (int over = 0; over < 2; over++) {
+        snprintf(name, sizeof name, "weir:{0}%0*d:alice", WR_WIRE_NAME_MAX + over, 0);
+        assert_int_equal(wr_bucket_name_parse(wr_text_of(name), "weir:").what,
+                         over == 0 ? WR_BUCKET_ITSELF : WR_BUCKET_FOREIGN);
+        snprintf(name, sizeof name, "weir:{0}mails:%0*d", WR_WIRE_KEY_MAX + over, 0);
+        assert_int_equal(wr_bucket_name_parse(wr_text_of(name), "weir:").what,
+                         over == 0 ? WR_BUCKET_ITSELF : WR_BUCKET_FOREIGN);
     }
 }
 
@@ -248,16 +308,6 @@ static void answers_that_an_unknown_key_is_full(void **state) {
     assert_true(json_is_false(json_object_get(root, "known")));
     assert_true(number(root, "level") == 20);
     json_decref(root);
-}
-
-static void publish(const struct world *world, const char *node, const char *limit) {
-    char line[256];
-    snprintf(line, sizeof line, "HSET weir:{0}a:mails:%s %s", node, limit);
-    freeReplyObject(redisCommand(world->context, line));
-    test_redis_do(world->context, "ZADD weir:{0}nodes %lld %s", (long long)(world->now_us / 1000),
-                  node);
-    test_redis_do(world->context, "ZADD weir:{0}nodes:mails %lld %s",
-                  (long long)(world->now_us / 1000), node);
 }
 
 static void takes_limit_and_groups_from_a_node(void **state) {
@@ -371,16 +421,6 @@ static void says_where_no_redis_is(void **state) {
 
 // Top -----------------------------------------------------------------------------------------
 
-static void put_many(const struct world *world, int count) {
-    char name[64];
-    for (int i = 0; i < count; i++) {
-        snprintf(name, sizeof name, "weir:{%d}orders:user%d", i % 4, i);
-        put_text(world, name, (count - i) * 10 * SECOND_US, 0, (uint32_t)i + 1);
-    }
-    for (int g = 1; g < 4; g++)
-        test_redis_do(world->context, "SET weir:{%d}e %lld", g, (long long)EPOCH_US);
-}
-
 static void lists_the_busiest_keys_of_several_pages_and_groups(void **state) {
     const struct world *world = *state;
     put_many(world, 2500);
@@ -490,6 +530,30 @@ static void looks_only_at_its_prefix_and_counts_what_is_foreign(void **state) {
     json_decref(root);
 }
 
+static void passes_over_limiters_that_weir_would_not_name_so(void **state) {
+    const struct world *world = *state;
+    static const struct {
+        const char *name;
+        size_t length;
+    } bad[] = {
+        {"weir:{0}\x1b[2J:alice", 18},
+        {"weir:{0}ma\0ils:alice", 20},
+        {"weir:{0}ma\xffils:alice", 20},
+    };
+    put_text(world, "weir:{0}mails:alice", SECOND_US, 0, 1);
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
+        put_bucket(world, bad[i].name, bad[i].length, SECOND_US, 0, 9);
+    json_t *root = run_json(world, "top", "");
+    assert_int_equal(number(root, "buckets"), 1);
+    assert_int_equal(number(root, "foreign"), 3);
+    assert_int_equal(json_array_size(json_object_get(root, "limiters")), 1);
+    assert_int_equal(json_array_size(json_object_get(root, "keys")), 1);
+    json_decref(root);
+    assert_int_equal(run(world, "top", ""), 0);
+    assert_false(says(world, "\x1b"));
+    assert_true(file_says(&world->folder, "out", "3 names of this prefix hold something else"));
+}
+
 static void says_that_there_is_nothing(void **state) {
     const struct world *world = *state;
     assert_int_equal(run(world, "top", "--prefix nobody:"), 0);
@@ -509,6 +573,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(shows_a_key_so_that_it_reads_back_as_the_same),
         cmocka_unit_test(takes_names_apart),
+        cmocka_unit_test(takes_no_name_with_a_nul_or_too_long_a_part),
         cmocka_unit_test(reckons_demand_over_the_last_epoch),
         cmocka_unit_test(leads_a_url_through_another_socket),
         cmocka_unit_test_setup(peeks_at_a_bucket_with_its_level, empty),
@@ -527,6 +592,7 @@ int main(void) {
         cmocka_unit_test_setup(adds_up_what_nodes_denied, empty),
         cmocka_unit_test_setup(says_that_nodes_have_different_limits, empty),
         cmocka_unit_test_setup(looks_only_at_its_prefix_and_counts_what_is_foreign, empty),
+        cmocka_unit_test_setup(passes_over_limiters_that_weir_would_not_name_so, empty),
         cmocka_unit_test_setup(says_that_there_is_nothing, empty),
         cmocka_unit_test_setup(helps_with_examples, empty),
     };

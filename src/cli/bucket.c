@@ -9,7 +9,6 @@
 #include <xxhash.h>
 
 #define ID_BYTES 8
-#define GROUPS_MAX 64
 
 // Keys ----------------------------------------------------------------------------------------
 
@@ -101,30 +100,76 @@ void wr_bucket_key_show(struct wr_text key, char *out) {
 
 // Names ---------------------------------------------------------------------------------------
 
-// Takes "{12}" off the front. False: it is not there.
+// Takes "{12}" off the front. False: it is not there, or not as weir writes it.
 static bool take_group(struct wr_text *text, uint32_t *group) {
     size_t at = 1;
     *group = 0;
     if (text->length == 0 || text->data[0] != '{') return false;
     for (; at < text->length && at <= 2 && text->data[at] >= '0' && text->data[at] <= '9'; at++)
         *group = *group * 10 + (uint32_t)(text->data[at] - '0');
-    if (at == 1 || at >= text->length || text->data[at] != '}' || *group >= GROUPS_MAX)
+    if (at == 1 || at >= text->length || text->data[at] != '}' || *group >= WR_BUCKET_GROUPS_MAX ||
+        (at == 3 && *group < 10))
         return false;
     *text = (struct wr_text){text->data + at + 1, text->length - at - 1};
     return true;
 }
 
-// "limiter:rest".
+static bool passes(struct wr_text text, bool (*name_ok)(const char *)) {
+    char name[WR_WIRE_NAME_MAX + 1] = "";
+    if (text.length > WR_WIRE_NAME_MAX || memchr(text.data, '\0', text.length) != NULL)
+        return false;
+    memcpy(name, text.data, text.length);
+    return name_ok(name);
+}
+
+static bool is_limiter(struct wr_text text) {
+    return passes(text, wr_wire_limiter_name_ok);
+}
+
+bool wr_bucket_is_node(struct wr_text text) {
+    return passes(text, wr_wire_prefix_ok); // the same characters
+}
+
+// "limiter:rest". A limiter's name that no sync accepts is not weir's.
 static void split(struct wr_text text, enum wr_bucket_what what, struct wr_bucket_name *parts) {
-    const char *colon = text.length > 0 ? memchr(text.data, ':', text.length) : NULL;
-    if (colon == NULL || colon == text.data || colon - text.data > WR_WIRE_NAME_MAX) return;
+    const char *colon = memchr(text.data, ':', text.length);
+    if (colon == NULL || !is_limiter((struct wr_text){text.data, (size_t)(colon - text.data)}))
+        return;
     parts->limiter = (struct wr_text){text.data, (size_t)(colon - text.data)};
     parts->rest = (struct wr_text){colon + 1, text.length - parts->limiter.length - 1};
     parts->what = what;
 }
 
+// "limiter:node".
+static void split_node(struct wr_text text, enum wr_bucket_what what,
+                       struct wr_bucket_name *parts) {
+    split(text, what, parts);
+    if (parts->what == what && !wr_bucket_is_node(parts->rest)) parts->what = WR_BUCKET_FOREIGN;
+}
+
+// "limiter:key". Longer keys go as a hash.
+static void split_key(struct wr_text text, struct wr_bucket_name *parts) {
+    split(text, WR_BUCKET_ITSELF, parts);
+    if (parts->rest.length > WR_WIRE_KEY_MAX) parts->what = WR_BUCKET_FOREIGN;
+}
+
 static bool starts(struct wr_text text, const char *lead) {
     return text.length > strlen(lead) && memcmp(text.data, lead, strlen(lead)) == 0;
+}
+
+static struct wr_text behind(struct wr_text text, const char *lead) {
+    return (struct wr_text){text.data + strlen(lead), text.length - strlen(lead)};
+}
+
+// What nodes publish; all of it is in group 0. False: `rest` is not named like that.
+static bool split_published(struct wr_text rest, struct wr_bucket_name *parts) {
+    if (wr_text_is(rest, "nodes")) parts->what = WR_BUCKET_NODES;
+    else if (starts(rest, "a:")) split_node(behind(rest, "a:"), WR_BUCKET_AGGREGATE, parts);
+    else if (starts(rest, "d:")) split_node(behind(rest, "d:"), WR_BUCKET_DENIED, parts);
+    else if (starts(rest, "t:")) split(behind(rest, "t:"), WR_BUCKET_CUT, parts);
+    else if (!starts(rest, "nodes:")) return false;
+    else if (is_limiter(behind(rest, "nodes:"))) parts->what = WR_BUCKET_NODES;
+    return true;
 }
 
 struct wr_bucket_name wr_bucket_name_parse(struct wr_text name, const char *prefix) {
@@ -133,14 +178,11 @@ struct wr_bucket_name wr_bucket_name_parse(struct wr_text name, const char *pref
     if (name.length <= skip || memcmp(name.data, prefix, skip) != 0) return parts;
     struct wr_text rest = {name.data + skip, name.length - skip};
     if (!take_group(&rest, &parts.group)) return parts;
-    const struct wr_text behind = {rest.data + 2, rest.length > 2 ? rest.length - 2 : 0};
+    if (parts.group == 0 && split_published(rest, &parts)) return parts;
     if (wr_text_is(rest, "e")) parts.what = WR_BUCKET_EPOCH;
-    else if (wr_text_is(rest, "nodes") || starts(rest, "nodes:")) parts.what = WR_BUCKET_NODES;
-    else if (starts(rest, "n:") || starts(rest, "s:")) parts.what = WR_BUCKET_MARKER;
-    else if (starts(rest, "a:")) split(behind, WR_BUCKET_AGGREGATE, &parts);
-    else if (starts(rest, "d:")) split(behind, WR_BUCKET_DENIED, &parts);
-    else if (starts(rest, "t:")) split(behind, WR_BUCKET_CUT, &parts);
-    else split(rest, WR_BUCKET_ITSELF, &parts);
+    else if (starts(rest, "s:")) split_node(behind(rest, "s:"), WR_BUCKET_MARKER, &parts);
+    else if (!starts(rest, "n:")) split_key(rest, &parts);
+    else if (wr_bucket_is_node(behind(rest, "n:"))) parts.what = WR_BUCKET_MARKER;
     return parts;
 }
 

@@ -10,6 +10,7 @@
 
 #define WR_BUCKET_NAME_BYTES (2 * WR_WIRE_NAME_MAX + WR_WIRE_KEY_MAX + 32) // in Redis
 #define WR_BUCKET_SHOWN_BYTES (4 * WR_WIRE_KEY_MAX + 8)
+#define WR_BUCKET_GROUPS_MAX 64
 
 // A key as its bytes stand in a bucket's name.
 struct wr_bucket_key {
@@ -47,7 +48,12 @@ struct wr_bucket_name {
     struct wr_text rest;    // the key; of an aggregate and such a set, the node
 };
 
+// What weir would not have named so, a limiter's or a node's name that it refuses among it, is
+// foreign; so what is told of `limiter` is safe for a terminal and for JSON.
 struct wr_bucket_name wr_bucket_name_parse(struct wr_text name, const char *prefix);
+
+// Whether a node may be called so.
+bool wr_bucket_is_node(struct wr_text text);
 
 // What was asked for of a key, in tokens, as of `now_us` on Redis' clock.
 struct wr_bucket_demand {
