@@ -83,6 +83,44 @@ static void a_misspelt_command_is_answered_with_the_nearest(void **state) {
     assert_said("`weir --help` lists what there is");
 }
 
+// Every refusal begins with the command, and names a short option beside its long one.
+static void a_refusal_names_the_command_and_the_option_as_typed(void **state) {
+    (void)state;
+    static const struct {
+        const char *line, *says;
+    } cases[] = {
+        {"bench --keys x", "weir bench: --keys 'x'"},
+        {"bench -b x", "weir bench: -b, --burst 'x'"},
+        {"bench word", "weir bench: it reads no file (word)"},
+        {"bench --wrong", "weir bench: there is no option '--wrong'"},
+        {"tune --rounds x", "weir tune: --rounds 'x'"},
+        {"tune word", "weir tune: it reads no file (word)"},
+        {"trace --keys x", "weir trace: --keys 'x'"},
+        {"trace --seed x", "weir trace: --seed 'x'"},
+        {"trace --duration x", "weir trace: --duration 'x'"},
+        {"trace --jitter x", "weir trace: --jitter 'x'"},
+        {"trace --start x", "weir trace: --start 'x'"},
+        {"replay -n 5000 /dev/null", "weir replay: -n, --top '5000'"},
+        {"replay -j 0 /dev/null", "weir replay: -j, --threads '0'"},
+        {"replay -b x /dev/null", "weir replay: -b, --burst 'x'"},
+        {"replay -f x /dev/null", "weir replay: -f, --format 'x'"},
+        {"replay --capacity x /dev/null", "weir replay: --capacity 'x'"},
+        {"replay -k a,a /dev/null", "weir replay: -k, --key: 'a'"},
+        {"replay -c '' /dev/null", "weir replay: -c, --cost is empty"},
+        {"pool -w 0", "weir pool: -w, --workers '0'"},
+        {"pool -r x", "weir pool: -r, --rate: rate 'x'"},
+        {"pool -r 5/s -b x", "weir pool: -b, --burst 'x'"},
+        {"pool -k user", "weir pool: -k, --key is about"},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        char script[256];
+        snprintf(script, sizeof script, "$W %s 2>&1", cases[i].line);
+        run(script);
+        if (strncmp(output, cases[i].says, strlen(cases[i].says)) != 0)
+            fail_msg("%s: %s", cases[i].line, output);
+    }
+}
+
 static void nearest_knows_slips_of_the_finger_and_nothing_far(void **state) {
     (void)state;
     static const char *const words[] = {"replay", "trace", "rate", "burst"};
@@ -141,6 +179,7 @@ int main(void) {
         cmocka_unit_test(version_is_the_librarys),
         cmocka_unit_test(without_a_command_it_shows_the_help_and_fails),
         cmocka_unit_test(a_misspelt_command_is_answered_with_the_nearest),
+        cmocka_unit_test(a_refusal_names_the_command_and_the_option_as_typed),
         cmocka_unit_test(nearest_knows_slips_of_the_finger_and_nothing_far),
         cmocka_unit_test(a_reader_that_goes_away_is_an_error_in_words),
         cmocka_unit_test(output_that_cannot_be_written_is_an_error_in_words),

@@ -74,7 +74,7 @@ static bool set_option(struct job *job, int id, struct wr_fault *fault) {
         return parse_small(optarg, "--threads", WR_LOAD_THREADS_MAX, &job->load.threads, fault);
     case BATCH: return parse_small(optarg, "--batch", 256, &job->load.batch, fault);
     case 'r': return wr_rate_parse(optarg, &job->rate, fault);
-    case 'b': return wr_count_parse(optarg, "--burst", &job->burst, fault);
+    case 'b': return wr_count_parse(optarg, "-b, --burst", &job->burst, fault);
     case CAPACITY:
         return wr_count_parse(optarg, "--capacity", &job->capacity, fault) &&
                in_range(job->capacity, 1, UINT64_C(1) << 32, "--capacity", fault);
@@ -113,11 +113,11 @@ static int read_arguments(struct job *job, int argc, char **argv) {
             return WR_EXIT_FINE;
         }
         if (set_option(job, id, &fault)) continue;
-        fprintf(stderr, "%s: %s\n", argv[0], fault.text);
+        fprintf(stderr, "weir bench: %s\n", fault.text);
         return WR_EXIT_USAGE;
     }
     if (optind == argc) return -1;
-    fprintf(stderr, "%s: it reads no file (%s)\n", argv[0], argv[optind]);
+    fprintf(stderr, "weir bench: it reads no file (%s)\n", argv[optind]);
     return WR_EXIT_USAGE;
 }
 
@@ -148,7 +148,7 @@ static void print_json(const struct job *job, const struct weir_stats *stats,
     json_decref(root);
 }
 
-static int run(struct job *job, const char *name) {
+static int run(struct job *job) {
     struct weir *limiter = NULL;
     struct wr_fault fault = {""};
     const struct weir_limit limit = {job->rate.tokens, job->rate.period_ns, job->burst};
@@ -168,7 +168,7 @@ static int run(struct job *job, const char *name) {
         const double granted = (double)result.granted / (double)(result.asks + !result.asks);
         (job->json ? print_json : print_text)(job, &stats, &spread, granted);
     } else {
-        fprintf(stderr, "%s: %s\n", name, fault.text);
+        fprintf(stderr, "weir bench: %s\n", fault.text);
     }
     weir_destroy(limiter);
     free(ns);
@@ -184,5 +184,5 @@ int wr_cmd_bench(int argc, char **argv) {
         .rounds = 7,
     };
     const int done = read_arguments(&job, argc, argv);
-    return done >= 0 ? done : run(&job, argv[0]);
+    return done >= 0 ? done : run(&job);
 }

@@ -94,8 +94,8 @@ static bool set_format(struct job *job, const char *word, struct wr_fault *fault
         job->options.reader.format = (enum wr_log_format)i;
         return true;
     }
-    return wr_fault(fault, "--format '%.100s': the formats are auto, combined, common, csv, ndjson",
-                    word);
+    return wr_fault(fault, "-f, --format '%.100s': the formats are auto, combined, common, csv, "
+                           "ndjson", word);
 }
 
 static bool set_compare(struct job *job, const char *word, struct wr_fault *fault) {
@@ -117,15 +117,18 @@ static bool set_number(struct job *job, int option, const char *text, struct wr_
     uint64_t count = 0;
     switch (option) {
     case 'j':
-        if (!set_count(text, "threads", 1, WR_REPLAY_THREADS_MAX, &count, fault)) return false;
+        if (!set_count(text, "-j, --threads", 1, WR_REPLAY_THREADS_MAX, &count, fault))
+            return false;
         options->threads = (unsigned)count;
         return true;
     case 'n':
-        if (!set_count(text, "top", 0, WR_REPLAY_TOP_MAX, &count, fault)) return false;
+        if (!set_count(text, "-n, --top", 0, WR_REPLAY_TOP_MAX, &count, fault)) return false;
         options->top = (uint32_t)count;
         return true;
-    case 'b': job->has_burst = true; return wr_count_parse(text, "burst", &options->burst, fault);
-    default: return set_count(text, "capacity", 1, CAPACITY_MAX, &options->capacity_keys, fault);
+    case 'b':
+        job->has_burst = true;
+        return wr_count_parse(text, "-b, --burst", &options->burst, fault);
+    default: return set_count(text, "--capacity", 1, CAPACITY_MAX, &options->capacity_keys, fault);
     }
 }
 
@@ -156,14 +159,14 @@ static bool complete(struct job *job, struct wr_fault *fault) {
     if (!job->has_rate) options->rate = (struct wr_rate){5, WEIR_SECOND};
     if (!job->has_burst) options->burst = job->has_rate ? options->rate.tokens : 20;
     if (unlimited && job->has_burst)
-        return wr_fault(fault, "--burst has no meaning at an unlimited rate; leave it away");
+        return wr_fault(fault, "-b, --burst has no meaning at an unlimited rate; leave it away");
     if (job->has_rate && options->rate.tokens == 0 && !job->has_burst)
         return wr_fault(fault, "a rate of 0 gives the burst and no more; say how much: --burst 20");
     if (options->compare && (unlimited || options->reader.weight != NULL))
         return wr_fault(fault,
                         "--compare fixed-window: a counter has a limit, and knows no weights; "
                         "leave %s away",
-                        unlimited ? "--rate unlimited" : "--weight");
+                        unlimited ? "--rate unlimited" : "-w, --weight");
     if (job->plot != NULL && !wr_plot_is_name(job->plot))
         return wr_fault(fault, "--plot %.200s: a picture's name ends in .svg or .png", job->plot);
     if (job->file_count == 0 && isatty(STDIN_FILENO) == 1)

@@ -116,9 +116,9 @@ static bool set_words(struct job *job, const struct wishes *wishes, struct wr_fa
 static bool set_start(struct job *job, const char *text, struct wr_fault *fault) {
     int64_t start_ns = 0;
     const char *wrong = wr_time_any(wr_text_of(text), "", &start_ns);
-    if (wrong != NULL) return wr_fault(fault, "start '%.100s': %s", text, wrong);
+    if (wrong != NULL) return wr_fault(fault, "--start '%.100s': %s", text, wrong);
     if (start_ns < 0)
-        return wr_fault(fault, "start '%.100s': is before 1970; give a later one", text);
+        return wr_fault(fault, "--start '%.100s': is before 1970; give a later one", text);
     job->options.start_ns = (uint64_t)start_ns;
     return true;
 }
@@ -127,14 +127,14 @@ static bool set_numbers(struct job *job, const struct wishes *wishes, struct wr_
     struct wr_trace_options *options = &job->options;
     if (wishes->rate != NULL && !wr_rate_parse(wishes->rate, &options->rate, fault)) return false;
     if (wishes->duration != NULL &&
-        !wr_duration_parse(wishes->duration, "duration", &options->duration_ns, fault))
+        !wr_duration_parse(wishes->duration, "--duration", &options->duration_ns, fault))
         return false;
-    if (wishes->keys != NULL && !wr_count_parse(wishes->keys, "keys", &options->keys, fault))
+    if (wishes->keys != NULL && !wr_count_parse(wishes->keys, "--keys", &options->keys, fault))
         return false;
-    if (wishes->seed != NULL && !wr_count_parse(wishes->seed, "seed", &options->seed, fault))
+    if (wishes->seed != NULL && !wr_count_parse(wishes->seed, "--seed", &options->seed, fault))
         return false;
     if (wishes->jitter != NULL &&
-        !wr_duration_parse(wishes->jitter, "jitter", &options->jitter_ns, fault))
+        !wr_duration_parse(wishes->jitter, "--jitter", &options->jitter_ns, fault))
         return false;
     return wishes->start == NULL || set_start(job, wishes->start, fault);
 }

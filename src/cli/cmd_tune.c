@@ -289,7 +289,7 @@ static bool draw_plot(const struct job *job, struct wr_plot *plot, struct wr_fau
     return wr_plot_draw(plot, fault) && wr_plot_publish(plot, fault);
 }
 
-static int run(struct job *job, const char *name) {
+static int run(struct job *job) {
     struct wr_fault fault = {""};
     struct wr_plot *plot = NULL;
     bool good = job->plot == NULL || wr_plot_open(&plot, job->plot, 900, 500, &fault);
@@ -306,7 +306,7 @@ static int run(struct job *job, const char *name) {
         good = plot == NULL || draw_plot(job, plot, &fault);
     }
     wr_plot_destroy(plot);
-    if (!good) fprintf(stderr, "%s: %s\n", name, fault.text);
+    if (!good) fprintf(stderr, "weir tune: %s\n", fault.text);
     return good ? WR_EXIT_FINE : WR_EXIT_TROUBLE;
 }
 
@@ -323,12 +323,12 @@ int wr_cmd_tune(int argc, char **argv) {
             return WR_EXIT_FINE;
         }
         if (set_option(&job, id, &fault)) continue;
-        fprintf(stderr, "%s: %s\n", argv[0], fault.text);
+        fprintf(stderr, "weir tune: %s\n", fault.text);
         return WR_EXIT_USAGE;
     }
     if (optind < argc) {
-        fprintf(stderr, "%s: it reads no file (%s)\n", argv[0], argv[optind]);
+        fprintf(stderr, "weir tune: it reads no file (%s)\n", argv[optind]);
         return WR_EXIT_USAGE;
     }
-    return run(&job, argv[0]);
+    return run(&job);
 }

@@ -111,11 +111,11 @@ static bool set_rate(struct wr_demo_options *o, const char *text, struct wr_faul
     char why[sizeof fault->text];
     if (!wr_rate_parse(text, &o->rate, fault)) {
         snprintf(why, sizeof why, "%s", fault->text);
-        return wr_fault(fault, "--rate: %.500s", why);
+        return wr_fault(fault, "-r, --rate: %.500s", why);
     }
     return (o->rate.tokens != 0 && o->rate.tokens != WEIR_UNLIMITED_TOKENS) ||
-           wr_fault(fault, "--rate '%.100s': a limit that is synced has a rate above 0, such as "
-                           "500/s", text);
+           wr_fault(fault, "-r, --rate '%.100s': a limit that is synced has a rate above 0, "
+                           "such as 500/s", text);
 }
 
 static bool set_demand(struct wr_demo_options *o, const char *text, struct wr_fault *fault) {
@@ -154,7 +154,9 @@ static bool set_option(struct wr_demo_job *job, int id, const char *value,
         return set_small(value, "--processes", WR_DEMO_PROCESSES_MAX, &o->processes, fault);
     case KEYS: return set_small(value, "--keys", WR_DEMO_KEYS_MAX, &o->keys, fault);
     case 'r': return set_rate(o, value, fault);
-    case 'b': job->has_burst = true; return wr_count_parse(value, "--burst", &o->burst, fault);
+    case 'b':
+        job->has_burst = true;
+        return wr_count_parse(value, "-b, --burst", &o->burst, fault);
     case DEMAND: return set_demand(o, value, fault);
     case PATTERN: return set_pattern(o, value, fault);
     case DURATION:
@@ -213,7 +215,7 @@ static bool complete(struct wr_demo_job *job, struct wr_fault *fault) {
     uint32_t kills = 0;
     if (!job->has_burst) o->burst = o->rate.tokens;
     if (o->burst == 0)
-        return wr_fault(fault, "--burst 0: then nothing is ever granted; 1 is the least");
+        return wr_fault(fault, "-b, --burst 0: then nothing is ever granted; 1 is the least");
     const double all_per_s = wr_demo_rate_per_s(o) * o->keys *
                              (o->pattern == WR_DEMO_FLOOD ? 10.0 * o->processes : o->demand);
     if (all_per_s > ASKS_MAX_PER_S)

@@ -41,7 +41,7 @@ static bool create_key_gate(struct wr_pool *pool, struct wr_fault *fault) {
         options.max_rate_tokens = 1;
         options.max_rate_period_ns = WEIR_SECOND;
     }
-    return create_limiter(&gate->limiter, &options, "--rate", fault) &&
+    return create_limiter(&gate->limiter, &options, "-r, --rate", fault) &&
            (!o->park || create_lot(&gate->lot, o, 0, fault));
 }
 

@@ -148,7 +148,9 @@ enum { SOURCE = 256, ARRIVALS, SEED, SPEED, DURATION, PARK, MODE, PROVIDER_RATE,
 static bool set_number(struct wr_pool_job *job, int id, const char *text, struct wr_fault *fault) {
     struct wr_pool_options *o = &job->options;
     switch (id) {
-    case 'b': job->has_burst = true; return wr_count_parse(text, "--burst", &o->burst, fault);
+    case 'b':
+        job->has_burst = true;
+        return wr_count_parse(text, "-b, --burst", &o->burst, fault);
     case SEED: return wr_count_parse(text, "--seed", &o->seed, fault);
     case SPEED:
         job->has_speed = true;
@@ -156,7 +158,7 @@ static bool set_number(struct wr_pool_job *job, int id, const char *text, struct
     case DURATION:
         return set_time(text, "--duration", DURATION_MIN_NS, DURATION_MAX_NS, &o->duration_ns,
                         fault);
-    case 'w': return set_small(text, "--workers", 1, WORKERS_MAX, &o->workers, fault);
+    case 'w': return set_small(text, "-w, --workers", 1, WORKERS_MAX, &o->workers, fault);
     case QUEUE: return set_queue(text, &o->queue, fault);
     case LOT:
         return set_count(text, "--lot", 1, WEIR_LOT_CAPACITY_MAX, &o->lot_capacity, fault);
@@ -172,7 +174,9 @@ static bool set_option(struct wr_pool_job *job, int id, const char *value, struc
     switch (id) {
     case SOURCE: set_source(job, value); return true;
     case ARRIVALS: return set_rate(value, "--arrivals", &o->arrivals, fault);
-    case 'r': job->has_rate = o->by_key = true; return set_rate(value, "--rate", &o->rate, fault);
+    case 'r':
+        job->has_rate = o->by_key = true;
+        return set_rate(value, "-r, --rate", &o->rate, fault);
     case 'k': o->key = value; return true;
     case PARK: o->park = true; return true;
     case MODE: return set_mode(job, value, fault);
@@ -239,11 +243,11 @@ static bool check_key(const struct wr_pool_job *job, struct wr_fault *fault) {
     const struct wr_pool_options *o = &job->options;
     if (!job->has_rate && (job->has_burst || o->park || o->key != NULL))
         return wr_fault(fault, "%s is about the limit of a key, and there is none; give --rate 5/s",
-                        job->has_burst ? "--burst" : o->park ? "--park" : "--key");
+                        job->has_burst ? "-b, --burst" : o->park ? "--park" : "-k, --key");
     if (o->file == NULL && o->key != NULL && strcmp(o->key, "user") != 0 &&
         strcmp(o->key, "host") != 0 && strcmp(o->key, "path") != 0)
-        return wr_fault(fault, "--key '%.100s': made-up events have user (or host) and path",
-                        o->key);
+        return wr_fault(fault, "-k, --key '%.100s': made-up events have user (or host) and "
+                               "path", o->key);
     if (o->file == NULL && job->has_speed)
         return wr_fault(fault, "--speed is for a log; made-up events have --arrivals");
     if (o->file != NULL && o->arrivals.period_ns != 0)

@@ -57,19 +57,20 @@ static bool is_number(const char *text) {
 static bool copy_name(const char *name, const char *option, char **copy, struct wr_fault *fault) {
     if (name == NULL) return true;
     if (name[0] == '\0')
-        return wr_fault(fault, "--%s is empty; name a field, such as --%s bytes", option, option);
+        return wr_fault(fault, "-%c, --%s is empty; name a field, such as --%s bytes", option[0],
+                        option, option);
     *copy = strdup(name);
     return *copy != NULL || wr_fault(fault, "no memory");
 }
 
 static bool add_part(struct names *names, char *part, struct wr_fault *fault) {
     if (part[0] == '\0')
-        return wr_fault(fault, "--key: a field without a name; write --key host,path");
+        return wr_fault(fault, "-k, --key: a field without a name; write --key host,path");
     if (names->part_count == WR_KEY_PARTS)
-        return wr_fault(fault, "--key: more than %d fields; name fewer", WR_KEY_PARTS);
+        return wr_fault(fault, "-k, --key: more than %d fields; name fewer", WR_KEY_PARTS);
     for (size_t i = 0; i < names->part_count; i++)
         if (strcmp(names->parts[i], part) == 0)
-            return wr_fault(fault, "--key: '%.100s' stands there twice; name it once", part);
+            return wr_fault(fault, "-k, --key: '%.100s' stands there twice; name it once", part);
     names->parts[names->part_count++] = part;
     return true;
 }
