@@ -10,6 +10,7 @@
 #include <jansson.h>
 
 #include "cli/bucket.h"
+#include "cli/json_list.h"
 #include "cli/redis_url.h"
 #include "cli_files.h"
 #include "sync_redis.h"
@@ -271,6 +272,20 @@ static void leads_a_url_through_another_socket(void **state) {
     assert_int_equal(behind.database, 3);
     wr_redis_url_show(&url, shown);
     assert_string_equal(shown, "[::1]:7000");
+}
+
+static void loses_a_whole_report_rather_than_one_row(void **state) {
+    (void)state;
+    json_t *rows = json_array(), *object = json_object();
+    wr_json_append(&rows, json_integer(1));
+    wr_json_append(&rows, json_string("\xff")); // NULL: no UTF-8
+    wr_json_append(&rows, json_integer(2));
+    wr_json_set(&object, "a", json_integer(1));
+    assert_non_null(object);
+    wr_json_set(&object, "b", NULL);
+    assert_null(rows);
+    assert_null(object);
+    assert_null(json_pack("{s:o}", "rows", rows));
 }
 
 // Peek ----------------------------------------------------------------------------------------
@@ -576,6 +591,7 @@ int main(void) {
         cmocka_unit_test(takes_no_name_with_a_nul_or_too_long_a_part),
         cmocka_unit_test(reckons_demand_over_the_last_epoch),
         cmocka_unit_test(leads_a_url_through_another_socket),
+        cmocka_unit_test(loses_a_whole_report_rather_than_one_row),
         cmocka_unit_test_setup(peeks_at_a_bucket_with_its_level, empty),
         cmocka_unit_test_setup(shows_debt_as_a_level_below_zero, empty),
         cmocka_unit_test_setup(answers_that_an_unknown_key_is_full, empty),

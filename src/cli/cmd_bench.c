@@ -134,8 +134,8 @@ static void print_text(const struct job *job, const struct weir_stats *stats,
            job->rounds);
 }
 
-static void print_json(const struct job *job, const struct weir_stats *stats,
-                       const struct wr_spread *ns, double granted) {
+static bool print_json(const struct job *job, const struct weir_stats *stats,
+                       const struct wr_spread *ns, double granted, struct wr_fault *fault) {
     json_t *root = json_pack(
         "{s:f, s:f, s:f, s:f, s:I, s:b, s:i, s:i, s:i, s:I, s:f, s:i}", "ns_per_decision",
         ns->median, "ns_quartile_low", ns->low, "ns_quartile_high", ns->high,
@@ -143,9 +143,10 @@ static void print_json(const struct job *job, const struct weir_stats *stats,
         (json_int_t)job->load.keys, "zipf", job->load.zipf, "threads", (int)job->load.threads,
         "batch", (int)job->load.batch, "shards", (int)stats->shards, "memory_bytes",
         (json_int_t)stats->memory_bytes, "granted_share", granted, "rounds", (int)job->rounds);
-    json_dumpf(root, stdout, JSON_INDENT(2));
+    const bool good = root != NULL && json_dumpf(root, stdout, JSON_INDENT(2)) == 0;
     putchar('\n');
     json_decref(root);
+    return good || wr_fault(fault, "standard output: the report cannot be written");
 }
 
 static int run(struct job *job) {
@@ -155,8 +156,9 @@ static int run(struct job *job) {
     if (job->capacity == 0) job->capacity = job->load.keys;
     double *ns = calloc(job->rounds, sizeof *ns);
     struct wr_load_result result = {0};
-    bool good = ns != NULL && wr_load_create(&limiter, &limit, job->capacity, job->load.keys,
-                                             (uint32_t)job->shards, &fault);
+    bool good = ns != NULL || wr_fault(&fault, "no memory for %" PRIu64 " rounds", job->rounds);
+    good = good && wr_load_create(&limiter, &limit, job->capacity, job->load.keys,
+                                  (uint32_t)job->shards, &fault);
     for (uint64_t i = 0; good && i < job->rounds; i++) {
         good = wr_load_run(limiter, &job->load, &result, &fault);
         ns[i] = wr_load_ns(&job->load, &result);
@@ -166,10 +168,10 @@ static int run(struct job *job) {
         (void)weir_stats(limiter, &stats, sizeof stats);
         const struct wr_spread spread = wr_spread_of(ns, (unsigned)job->rounds);
         const double granted = (double)result.granted / (double)(result.asks + !result.asks);
-        (job->json ? print_json : print_text)(job, &stats, &spread, granted);
-    } else {
-        fprintf(stderr, "weir bench: %s\n", fault.text);
+        if (job->json) good = print_json(job, &stats, &spread, granted, &fault);
+        else print_text(job, &stats, &spread, granted);
     }
+    if (!good) fprintf(stderr, "weir bench: %s\n", fault.text);
     weir_destroy(limiter);
     free(ns);
     return good ? WR_EXIT_FINE : WR_EXIT_TROUBLE;

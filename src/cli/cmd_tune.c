@@ -12,6 +12,7 @@
 
 #include "arguments.h"
 #include "commands.h"
+#include "json_list.h"
 #include "load.h"
 #include "output.h"
 #include "plot.h"
@@ -243,17 +244,17 @@ static void print_table(const struct job *job) {
     printf("* weir's default\n");
 }
 
-static void print_json(const struct job *job, const struct verdict *v) {
+static bool print_json(const struct job *job, const struct verdict *v, struct wr_fault *fault) {
     json_t *rows = json_array();
     for (unsigned s = 0; s < job->shard_counts; s++)
         for (unsigned t = 0; t < job->thread_count_count; t++)
             for (unsigned skew = 0; skew < 2; skew++) {
                 const struct wr_spread *p = &spreads[s][t][skew];
-                json_array_append_new(
-                    rows, json_pack("{s:i, s:i, s:b, s:f, s:f, s:f}", "shards",
-                                    (int)job->shards[s], "threads", (int)job->thread_counts[t],
-                                    "zipf", skew == 1, "ns", p->median, "ns_quartile_low", p->low,
-                                    "ns_quartile_high", p->high));
+                wr_json_append(
+                    &rows, json_pack("{s:i, s:i, s:b, s:f, s:f, s:f}", "shards",
+                                     (int)job->shards[s], "threads", (int)job->thread_counts[t],
+                                     "zipf", skew == 1, "ns", p->median, "ns_quartile_low", p->low,
+                                     "ns_quartile_high", p->high));
             }
     const uint32_t use = job->shards[v->matters ? v->best : job->standard];
     json_t *root = json_pack("{s:I, s:I, s:i, s:i, s:b, s:f, s:o}", "capacity",
@@ -261,9 +262,10 @@ static void print_json(const struct job *job, const struct verdict *v) {
                              "use_shards", (int)use, "default_shards",
                              (int)job->shards[job->standard], "makes_a_difference", v->matters,
                              "gain", v->gain, "rows", rows);
-    json_dumpf(root, stdout, JSON_INDENT(2));
+    const bool good = root != NULL && json_dumpf(root, stdout, JSON_INDENT(2)) == 0;
     putchar('\n');
     json_decref(root);
+    return good || wr_fault(fault, "standard output: the report cannot be written");
 }
 
 static bool draw_plot(const struct job *job, struct wr_plot *plot, struct wr_fault *fault) {
@@ -298,12 +300,12 @@ static int run(struct job *job) {
     if (good) {
         const struct verdict v = judge(job);
         if (job->json) {
-            print_json(job, &v);
+            good = print_json(job, &v, &fault);
         } else {
             print_table(job);
             print_verdict(job, &v);
         }
-        good = plot == NULL || draw_plot(job, plot, &fault);
+        good = good && (plot == NULL || draw_plot(job, plot, &fault));
     }
     wr_plot_destroy(plot);
     if (!good) fprintf(stderr, "weir tune: %s\n", fault.text);

@@ -2,6 +2,7 @@
 #include <jansson.h>
 
 #include "demo_report.h"
+#include "json_list.h"
 
 #define TIMELINE_SLOTS 5 // 100 ms
 
@@ -17,10 +18,10 @@ static json_t *processes(const struct wr_demo_run *run) {
                                 number(wr_demo_board_granted(run->board, i)), "killed",
                                 run->killed_ns[i] != 0);
         for (int k = 0; k < WR_DEMO_FIGURE_COUNT; k++)
-            json_object_set_new(
-                one, wr_demo_figure_word((enum wr_demo_figure)k),
+            wr_json_set(
+                &one, wr_demo_figure_word((enum wr_demo_figure)k),
                 number(wr_demo_board_figure(run->board, i, (enum wr_demo_figure)k)));
-        json_array_append_new(list, one);
+        wr_json_append(&list, one);
     }
     return list;
 }
@@ -35,12 +36,12 @@ static json_t *keys(const struct wr_demo_run *run, const struct wr_demo_verdict 
     json_t *list = json_array();
     for (uint32_t i = 0; i < run->options->keys; i++) {
         const struct wr_demo_key *key = &v->keys[i];
-        json_array_append_new(
-            list, json_pack("{s:I, s:o, s:o, s:f, s:f, s:f, s:f, s:f, s:o}", "key", (json_int_t)i,
-                            "asked", number(key->asked), "granted", number(key->granted), "excess",
-                            key->excess, "worst_window_excess", key->worst, "worst_from_s",
-                            key->worst_from_s, "worst_to_s", key->worst_to_s, "bound",
-                            key->bound.all, "bound_terms", terms(&key->bound)));
+        wr_json_append(
+            &list, json_pack("{s:I, s:o, s:o, s:f, s:f, s:f, s:f, s:f, s:o}", "key", (json_int_t)i,
+                             "asked", number(key->asked), "granted", number(key->granted), "excess",
+                             key->excess, "worst_window_excess", key->worst, "worst_from_s",
+                             key->worst_from_s, "worst_to_s", key->worst_to_s, "bound",
+                             key->bound.all, "bound_terms", terms(&key->bound)));
     }
     return list;
 }
@@ -50,8 +51,8 @@ static json_t *faults(const struct wr_demo_run *run) {
     for (size_t i = 0; i < run->options->fault_count; i++) {
         char text[WR_UNIT_TEXT * 2];
         wr_demo_fault_text(&run->options->faults[i], text);
-        json_array_append_new(list,
-                              json_pack("{s:s, s:b}", "fault", text, "done", run->fault_done[i]));
+        wr_json_append(&list,
+                       json_pack("{s:s, s:b}", "fault", text, "done", run->fault_done[i]));
     }
     return list;
 }
@@ -74,10 +75,10 @@ static json_t *timeline(const struct wr_demo_run *run) {
     for (size_t from = 0; from + TIMELINE_SLOTS <= slots; from += TIMELINE_SLOTS) {
         uint64_t asked = 0, granted = 0;
         add_slots(run, from, &asked, &granted);
-        json_array_append_new(
-            rows, json_pack("{s:f, s:o, s:o}", "to_s",
-                            (double)(from + TIMELINE_SLOTS) * (double)WR_DEMO_SLOT_NS / 1e9,
-                            "asked", number(asked), "granted", number(granted)));
+        wr_json_append(
+            &rows, json_pack("{s:f, s:o, s:o}", "to_s",
+                             (double)(from + TIMELINE_SLOTS) * (double)WR_DEMO_SLOT_NS / 1e9,
+                             "asked", number(asked), "granted", number(granted)));
     }
     return rows;
 }

@@ -2,6 +2,7 @@
 #include <jansson.h>
 #include <math.h>
 
+#include "json_list.h"
 #include "pool_report.h"
 
 static json_t *number(uint64_t value) {
@@ -22,8 +23,8 @@ static json_t *balance(const struct wr_pool_sheet *sheet) {
 static json_t *counts(const struct wr_pool_counts *counts) {
     json_t *object = json_object();
     for (int i = 0; i < WR_POOL_COUNT_END; i++)
-        json_object_set_new(object, wr_pool_count_word((enum wr_pool_count)i),
-                            number(counts->of[i]));
+        wr_json_set(&object, wr_pool_count_word((enum wr_pool_count)i),
+                    number(counts->of[i]));
     return object;
 }
 
@@ -31,9 +32,9 @@ static json_t *latency(const struct wr_latencies *latencies) {
     json_t *histogram = json_array();
     for (unsigned i = 0; i < WR_LATENCY_BUCKETS; i++)
         if (latencies->counts[i] > 0)
-            json_array_append_new(histogram, json_pack("{s:o, s:o}", "below_ns",
-                                                       number(wr_latency_bucket_end_ns(i)),
-                                                       "count", number(latencies->counts[i])));
+            wr_json_append(&histogram, json_pack("{s:o, s:o}", "below_ns",
+                                                 number(wr_latency_bucket_end_ns(i)),
+                                                 "count", number(latencies->counts[i])));
     return json_pack("{s:o, s:o, s:o, s:o}", "p50_ns",
                      number(wr_latencies_quantile_ns(latencies, 0.5)), "p90_ns",
                      number(wr_latencies_quantile_ns(latencies, 0.9)), "p99_ns",
@@ -44,16 +45,16 @@ static json_t *timeline(const struct wr_pool_watch *watch) {
     json_t *rows = json_array();
     for (size_t i = 0; i < watch->count; i++) {
         const struct wr_pool_moment *m = &watch->moments[i];
-        json_array_append_new(
-            rows, json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "at_ns",
-                            number(m->at_ns), "arrived",
-                            number(m->counts.of[WR_POOL_COUNT_ARRIVED]), "granted",
-                            number(m->counts.of[WR_POOL_COUNT_GRANTED]), "held_up",
-                            number(m->counts.of[WR_POOL_COUNT_HELD_UP]), "delivered",
-                            number(m->counts.of[WR_POOL_COUNT_DELIVERED]), "overloads",
-                            number(wr_pool_overloads(&m->counts)), "parked", number(m->parked),
-                            "queue", number(m->depth), "busy", number(m->busy), "rate_per_s",
-                            rate(m->rate_per_s)));
+        wr_json_append(
+            &rows, json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "at_ns",
+                             number(m->at_ns), "arrived",
+                             number(m->counts.of[WR_POOL_COUNT_ARRIVED]), "granted",
+                             number(m->counts.of[WR_POOL_COUNT_GRANTED]), "held_up",
+                             number(m->counts.of[WR_POOL_COUNT_HELD_UP]), "delivered",
+                             number(m->counts.of[WR_POOL_COUNT_DELIVERED]), "overloads",
+                             number(wr_pool_overloads(&m->counts)), "parked", number(m->parked),
+                             "queue", number(m->depth), "busy", number(m->busy), "rate_per_s",
+                             rate(m->rate_per_s)));
     }
     return rows;
 }
@@ -78,7 +79,7 @@ bool wr_pool_report_write_json(FILE *out, const struct wr_pool_runs *runs) {
     json_t *list = json_array();
     int64_t lost = 0;
     for (size_t i = 0; i < runs->count; i++) {
-        json_array_append_new(list, run(runs->runs[i]));
+        wr_json_append(&list, run(runs->runs[i]));
         lost += runs->runs[i]->sheet.lost;
     }
     json_t *root = json_pack("{s:o, s:o, s:I, s:b, s:o}", "seed", number(first->options.seed),

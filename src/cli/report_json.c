@@ -1,6 +1,7 @@
 // report_json.c - the same as JSON. A count above 2^63 - 1, which no log reaches, is cut to it.
 #include <jansson.h>
 
+#include "json_list.h"
 #include "report.h"
 #include "timestamp.h"
 
@@ -34,7 +35,7 @@ static json_t *limit(const struct wr_summary *s) {
 static json_t *files(const struct wr_summary *s) {
     json_t *list = json_array();
     for (uint32_t i = 0; i < s->files; i++)
-        json_array_append_new(list, name(wr_text_of(s->file_names[i])));
+        wr_json_append(&list, name(wr_text_of(s->file_names[i])));
     return list;
 }
 
@@ -42,9 +43,9 @@ static json_t *skips(const struct wr_summary *s) {
     json_t *list = json_array();
     for (size_t i = 0; i < s->skips->kept; i++) {
         const struct wr_skip *skip = &s->skips->first[i];
-        json_array_append_new(
-            list, json_pack("{s:o, s:o, s:o}", "file", optional_text(s->file_names[skip->file]),
-                            "line", number(skip->line), "reason", optional_text(skip->reason)));
+        wr_json_append(
+            &list, json_pack("{s:o, s:o, s:o}", "file", optional_text(s->file_names[skip->file]),
+                             "line", number(skip->line), "reason", optional_text(skip->reason)));
     }
     return list;
 }
@@ -53,10 +54,10 @@ static json_t *waits(const struct wr_summary *s) {
     json_t *list = json_array();
     for (int i = 0; i < WR_WAIT_COUNT; i++) {
         bool has_end = i < WR_WAIT_LONGER;
-        json_array_append_new(
-            list, json_pack("{s:s, s:o, s:o}", "wait", wr_wait_ranges[i].words, "up_to_ns",
-                            has_end ? number(wr_wait_ranges[i].longest_ns) : json_null(), "denied",
-                            number(s->totals.waits[i])));
+        wr_json_append(
+            &list, json_pack("{s:s, s:o, s:o}", "wait", wr_wait_ranges[i].words, "up_to_ns",
+                             has_end ? number(wr_wait_ranges[i].longest_ns) : json_null(), "denied",
+                             number(s->totals.waits[i])));
     }
     return list;
 }
@@ -66,9 +67,9 @@ static json_t *top(const struct wr_summary *s) {
     for (uint32_t i = 0; i < s->top_count; i++) {
         const struct wr_key_count *count = s->top[i];
         struct wr_text key = {count->name, count->name_bytes};
-        json_array_append_new(list,
-                              json_pack("{s:o, s:o, s:o}", "key", name(key), "denied",
-                                        number(count->denied), "granted", number(count->granted)));
+        wr_json_append(&list,
+                       json_pack("{s:o, s:o, s:o}", "key", name(key), "denied",
+                                 number(count->denied), "granted", number(count->granted)));
     }
     return list;
 }
