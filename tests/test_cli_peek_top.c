@@ -317,11 +317,32 @@ static void shows_debt_as_a_level_below_zero(void **state) {
 
 static void answers_that_an_unknown_key_is_full(void **state) {
     const struct world *world = *state;
-    assert_int_equal(run(world, "peek", "mails nobody"), 0);
+    assert_int_equal(run(world, "peek", "--groups 16 mails nobody"), 0);
     assert_true(file_says(&world->folder, "out", "no such key: the bucket is full"));
-    json_t *root = run_json(world, "peek", "--rate 5/s --burst 20 mails nobody");
+    json_t *root = run_json(world, "peek", "--groups 1 --rate 5/s --burst 20 mails nobody");
     assert_true(json_is_false(json_object_get(root, "known")));
+    assert_true(json_is_true(json_object_get(root, "groups_known")));
     assert_true(number(root, "level") == 20);
+    json_decref(root);
+}
+
+static void claims_nothing_of_a_missing_key_where_groups_are_not_known(void **state) {
+    const struct world *world = *state;
+    assert_int_equal(run(world, "peek", "--rate 5/s mails nobody"), 0);
+    assert_true(file_says(&world->folder, "out", "is alive to tell the number of groups"));
+    assert_true(file_says(&world->folder, "out", "--groups N"));
+    assert_false(says(world, "full"));
+    assert_false(says(world, "level"));
+    json_t *root = run_json(world, "peek", "--rate 5/s mails nobody");
+    assert_true(json_is_false(json_object_get(root, "groups_known")));
+    assert_true(json_is_false(json_object_get(root, "known")));
+    assert_true(json_is_null(json_object_get(root, "full_after_us")));
+    assert_true(json_is_null(json_object_get(root, "level")));
+    json_decref(root);
+    put_text(world, "weir:{0}mails:alice", SECOND_US, 0, 0); // what is there is told
+    root = run_json(world, "peek", "--rate 5/s --burst 20 mails alice");
+    assert_true(json_is_false(json_object_get(root, "groups_known")));
+    assert_true(number(root, "full_after_us") > 0 && number(root, "level") < 20);
     json_decref(root);
 }
 
@@ -343,6 +364,55 @@ static void takes_limit_and_groups_from_a_node(void **state) {
     root = run_json(world, "peek", "--rate 2/m --burst 7 --groups 1 mails alice"); // as given
     assert_int_equal(number(root, "level"), 7);
     json_decref(root);
+}
+
+// A node that stops leaves the sets of nodes at once; what it published stays for 10 s.
+static void takes_limit_and_groups_from_a_node_that_has_stopped(void **state) {
+    const struct world *world = *state;
+    char name[128];
+    put_many(world, 2500);
+    test_redis_do(world->context, "SET weir:{0}a:mails:n0 odd");
+    publish(world, "n1", "limit 1 period_ns 60000000000 burst 100 generation 7 groups 16");
+    publish(world, "n1", "limit 1 period_ns 60000000000 burst 100 generation 7 groups 16");
+    test_redis_do(world->context, "DEL weir:{0}nodes weir:{0}nodes:mails");
+    snprintf(name, sizeof name, "weir:{%u}mails:alice", (unsigned)wr_wire_group("alice", 5, 16));
+    put_text(world, name, 3600 * SECOND_US, 0, 0);
+    json_t *root = run_json(world, "peek", "mails alice");
+    assert_true(json_is_true(json_object_get(root, "known")));
+    assert_true(json_is_true(json_object_get(root, "groups_known")));
+    assert_int_equal(number(root, "burst"), 100);
+    assert_int_equal(number(root, "limiter_nodes"), 0);
+    json_decref(root);
+    assert_int_equal(run(world, "peek", "mails alice"), 0);
+    assert_true(file_says(&world->folder, "out", "at 1/m as a node had it that has stopped"));
+    assert_true(file_says(&world->folder, "out", "no node is alive under this prefix"));
+}
+
+// 2^53 us ahead, which is as far as a record goes, at the fastest of rates.
+static void reckons_the_level_of_a_bucket_that_is_very_far_behind(void **state) {
+    const struct world *world = *state;
+    put_text(world, "weir:{0}mails:alice", (INT64_C(1) << 53) - 1 - world->now_us, 0, 1);
+    json_t *root = run_json(world, "peek", "--rate 15/ns --burst 4611686018427387904 mails alice");
+    const double level = number(root, "level"); // some 2^62 less 15 * 2^53 * 1000
+    assert_true(level < -0.9 * 15 * 7.2e18 && level > -15 * 9.1e18);
+    json_decref(root);
+    publish(world, "n1", "limit 18446744073709551614 period_ns 1 burst 10 groups 1");
+    root = run_json(world, "peek", "mails alice");
+    assert_true(json_is_null(json_object_get(root, "level")));
+    json_decref(root);
+}
+
+static void names_a_key_of_the_wrong_type(void **state) {
+    const struct world *world = *state;
+    static const char *const names[] = {"weir:{0}e", "weir:{0}nodes", "weir:{0}nodes:mails"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        test_redis_do(world->context, "FLUSHALL");
+        test_redis_do(world->context, "LPUSH %s x", names[i]);
+        assert_int_equal(run(world, "peek", "mails alice"), 1);
+        char quoted[64];
+        snprintf(quoted, sizeof quoted, "the key '%s' holds something else", names[i]);
+        assert_true(file_says(&world->folder, "err", quoted));
+    }
 }
 
 static void wonders_about_a_limiter_that_no_node_has(void **state) {
@@ -411,6 +481,8 @@ static void refuses_bad_words_and_names_the_remedy(void **state) {
         {"peek", "--prefix 'a{b' mails alice", "'a{b'"},
         {"peek", "--groups 65 mails alice", "1 to 64"},
         {"peek", "--burst 5 mails alice", "--rate"},
+        {"peek", "--rate 16/ns mails alice", "-r, --rate"},
+        {"peek", "-b x mails alice", "-b, --burst 'x'"},
         {"peek", "--rate 0 mails alice", "above 0"},
         {"peek", "--redis nowhere mails alice", "redis://"},
         {"peek", "--wrong", "no option"},
@@ -477,6 +549,28 @@ static void sums_up_what_nodes_publish(void **state) {
     assert_int_equal(number(mails, "denied"), 7);
     assert_int_equal(number(mails, "tokens"), 23);
     assert_int_equal(number(root, "nodes"), 2);
+    json_decref(root);
+}
+
+static void reads_scores_that_are_no_integers(void **state) {
+    const struct world *world = *state;
+    test_redis_do(world->context, "ZADD weir:{0}d:mails:n1 1e30 weir:{0}mails:huge "
+                                  "3e17 weir:{0}mails:large 2.9 weir:{0}mails:part "
+                                  "0.9 weir:{0}mails:less -3 weir:{0}mails:below "
+                                  "inf weir:{0}mails:never");
+    test_redis_do(world->context, "ZADD weir:{0}d:mails:n2 1e30 weir:{0}mails:huge");
+    json_t *root = run_json(world, "top", "--by denied");
+    static const struct {
+        const char *key;
+        int64_t denied;
+    } rows[] = {{"huge", INT64_MAX}, {"large", INT64_C(300000000000000000)}, {"part", 2}};
+    const json_t *keys = json_object_get(root, "keys");
+    assert_int_equal(json_array_size(keys), 3);
+    for (size_t i = 0; i < 3; i++) {
+        assert_string_equal(text(json_array_get(keys, i), "key"), rows[i].key);
+        assert_true(json_integer_value(json_object_get(json_array_get(keys, i), "denied")) ==
+                    rows[i].denied);
+    }
     json_decref(root);
 }
 
@@ -595,7 +689,11 @@ int main(void) {
         cmocka_unit_test_setup(peeks_at_a_bucket_with_its_level, empty),
         cmocka_unit_test_setup(shows_debt_as_a_level_below_zero, empty),
         cmocka_unit_test_setup(answers_that_an_unknown_key_is_full, empty),
+        cmocka_unit_test_setup(claims_nothing_of_a_missing_key_where_groups_are_not_known, empty),
         cmocka_unit_test_setup(takes_limit_and_groups_from_a_node, empty),
+        cmocka_unit_test_setup(takes_limit_and_groups_from_a_node_that_has_stopped, empty),
+        cmocka_unit_test_setup(reckons_the_level_of_a_bucket_that_is_very_far_behind, empty),
+        cmocka_unit_test_setup(names_a_key_of_the_wrong_type, empty),
         cmocka_unit_test_setup(wonders_about_a_limiter_that_no_node_has, empty),
         cmocka_unit_test_setup(finds_keys_that_are_no_text_and_their_groups, empty),
         cmocka_unit_test_setup(finds_a_long_key_by_its_hash, empty),
@@ -605,6 +703,7 @@ int main(void) {
         cmocka_unit_test_setup(lists_the_busiest_keys_of_several_pages_and_groups, empty),
         cmocka_unit_test_setup(lists_the_longest_behind, empty),
         cmocka_unit_test_setup(sums_up_what_nodes_publish, empty),
+        cmocka_unit_test_setup(reads_scores_that_are_no_integers, empty),
         cmocka_unit_test_setup(adds_up_what_nodes_denied, empty),
         cmocka_unit_test_setup(says_that_nodes_have_different_limits, empty),
         cmocka_unit_test_setup(looks_only_at_its_prefix_and_counts_what_is_foreign, empty),

@@ -14,7 +14,6 @@
 #include "redis.h"
 
 #define TIMEOUT_NS (2 * WEIR_SECOND)
-#define GROUPS_MAX 64
 
 __extension__ typedef __int128 wide;
 
@@ -36,7 +35,9 @@ struct found {
     struct wr_bucket_demand demand;
     int64_t now_us, epoch_us, behind_us, life_ms, nodes; // epoch_us 0: not known
     int64_t limiter_nodes; // of those, with this limiter
-    bool has_limit;        // given, or published by a node
+    enum wr_published_by by;
+    bool groups_known; // given, or published by a node; else taken for one
+    bool has_limit;    // the same
     struct wr_rate rate;
     uint64_t burst;
 };
@@ -50,9 +51,10 @@ static void print_help(void) {
            "A key that is an integer, another prefix:\n"
            "    weir peek --redis redis://node1 --prefix shop: orders id:4711\n\n"
            "Redis holds the time at which a bucket is full again, not tokens. The limit, and the\n"
-           "number of groups, are what a node that is alive publishes; where none is, give them\n"
-           "by --rate, --burst and --groups. What nodes granted since their last report (100 ms,\n"
-           "as a rule) is not in it yet. A key that Redis does not know is a full bucket.\n\n"
+           "number of groups, are what a node that is alive publishes, or one that stopped less\n"
+           "than 10 s ago; where none is, give them by --rate, --burst and --groups. What nodes\n"
+           "granted since their last report (100 ms, as a rule) is not in it yet. A key that\n"
+           "Redis does not know is a full bucket, if the number of groups is right.\n\n"
            "NAME is the limiter's (weir_sync_attach). KEY is its text; id:7 is the integer 7\n"
            "(weir_id); \\xNN is a byte. weir top prints keys in this form.\n\n"
            "Options:\n"
@@ -82,9 +84,9 @@ static const struct option options[] = {
 
 static bool set_groups(struct job *job, struct wr_fault *fault) {
     if (!wr_count_parse(optarg, "--groups", &job->groups, fault)) return false;
-    return (job->groups >= 1 && job->groups <= GROUPS_MAX) ||
-           wr_fault(fault, "--groups %s: it is from 1 to %d, and as the nodes have it", optarg,
-                    GROUPS_MAX);
+    return (job->groups >= 1 && job->groups <= WR_BUCKET_GROUPS_MAX) ||
+           wr_fault(fault, "--groups '%.100s': it is from 1 to %d, and as the nodes have it",
+                    optarg, WR_BUCKET_GROUPS_MAX);
 }
 
 static bool set_option(struct job *job, int id, struct wr_fault *fault) {
@@ -93,7 +95,9 @@ static bool set_option(struct job *job, int id, struct wr_fault *fault) {
     case PREFIX: job->prefix = optarg; return true;
     case GROUPS: return set_groups(job, fault);
     case 'r': job->has_rate = true; return wr_rate_parse(optarg, &job->rate, fault);
-    case 'b': job->has_burst = true; return wr_count_parse(optarg, "--burst", &job->burst, fault);
+    case 'b':
+        job->has_burst = true;
+        return wr_count_parse(optarg, "-b, --burst", &job->burst, fault);
     case 'o': job->output = optarg; return true;
     default: job->json = true; return true;
     }
@@ -111,10 +115,16 @@ static bool complete(struct job *job, struct wr_fault *fault) {
                                "and t",
                         job->limiter);
     if (job->has_burst && !job->has_rate)
-        return wr_fault(fault, "--burst alone says nothing; give --rate too, such as --rate 5/s");
+        return wr_fault(fault, "-b, --burst alone says nothing; give --rate too, such as "
+                               "--rate 5/s");
     if (job->has_rate && (job->rate.tokens == 0 || job->rate.tokens == WEIR_UNLIMITED_TOKENS))
-        return wr_fault(fault, "--rate: a limit that is synced has a rate above 0, such as 5/s");
+        return wr_fault(fault, "-r, --rate: a limit that is synced has a rate above 0, such as "
+                               "5/s");
     if (job->has_rate && !job->has_burst) job->burst = job->rate.tokens;
+    const struct weir_limit limit = {job->rate.tokens, job->rate.period_ns, job->burst};
+    if (job->has_rate && !wr_published_limit_ok(&limit))
+        return wr_fault(fault, "weir takes no such limit: a rate is below 1.6 * 10^10 tokens a "
+                               "second, and a burst at most 2^62; see -r, --rate and -b, --burst");
     return wr_bucket_key_parse(job->key_text, &job->key, fault);
 }
 
@@ -172,12 +182,11 @@ static bool ask_bucket(struct wr_redis *redis, struct found *found, struct wr_fa
     bool good = wr_redis_send(redis, get, 2, fault) && wr_redis_send(redis, ttl, 2, fault) &&
                 wr_redis_next(redis, &reply, fault) && wr_redis_next(redis, &life, fault);
     const struct wr_redis_value value = wr_redis_look(reply);
-    const bool type = value.kind == WR_REDIS_ERROR && value.text.length >= 9 &&
-                      memcmp(value.text.data, "WRONGTYPE", 9) == 0;
-    if (good && value.kind == WR_REDIS_ERROR && !type)
+    if (good && value.kind == WR_REDIS_ERROR && !wr_redis_is_wrong_type(value))
         good = wr_redis_refused(redis, value.text, fault);
     if (good) good = read_record(found, value, shown, fault);
-    if (good && !wr_redis_number(wr_redis_look(life), &found->life_ms)) found->life_ms = -1;
+    const struct wr_redis_value left = wr_redis_look(life);
+    found->life_ms = left.kind == WR_REDIS_INTEGER ? left.integer : -1;
     wr_redis_drop(reply);
     wr_redis_drop(life);
     return good;
@@ -189,7 +198,7 @@ static bool ask_epoch(struct wr_redis *redis, const struct job *job, struct foun
     snprintf(name, sizeof name, "%s{%" PRIu32 "}e", job->prefix, found->group);
     struct wr_redis_reply *reply = wr_redis_ask(redis, fault, "GET", name, NULL);
     if (reply == NULL) return false;
-    if (!wr_redis_number(wr_redis_look(reply), &found->epoch_us)) found->epoch_us = 0;
+    found->epoch_us = wr_redis_epoch_us(wr_redis_look(reply));
     wr_redis_drop(reply);
     return true;
 }
@@ -198,13 +207,13 @@ static bool ask_epoch(struct wr_redis *redis, const struct job *job, struct foun
 static bool ask_limit(struct wr_redis *redis, const struct job *job, struct found *found,
                       uint32_t *groups, struct wr_fault *fault) {
     struct wr_published published = {.groups = 0};
-    bool is_there;
-    if (!wr_published_ask(redis, job->prefix, job->limiter, found->now_us, &is_there, &published,
+    if ((!job->has_rate || job->groups == 0) &&
+        !wr_published_ask(redis, job->prefix, job->limiter, found->now_us, &found->by, &published,
                           fault))
         return false;
-    *groups = job->groups != 0 ? (uint32_t)job->groups : 1;
-    if (job->groups == 0 && published.groups >= 1 && published.groups <= GROUPS_MAX)
-        *groups = published.groups;
+    *groups = job->groups != 0 ? (uint32_t)job->groups : published.groups;
+    found->groups_known = *groups != 0;
+    if (*groups == 0) *groups = 1;
     const struct weir_limit *limit = &published.limit;
     found->has_limit = job->has_rate || (published.has_limit && limit->tokens != 0 &&
                                          limit->tokens != WEIR_UNLIMITED_TOKENS);
@@ -240,23 +249,35 @@ static bool ask(const struct job *job, struct found *found, struct wr_fault *fau
 
 // Telling -------------------------------------------------------------------------------------
 
-// In millionths of a token; below zero: debt.
-static wide level_millionths(const struct found *found) {
-    const wide spent = (wide)found->behind_us * (wide)WEIR_MICROSECOND * found->rate.tokens *
-                       1000000 / found->rate.period_ns;
-    return (wide)found->burst * 1000000 - spent;
+// Whether what Redis has, or has not, says how full the bucket is.
+static bool is_told(const struct found *found) {
+    return found->known || found->groups_known;
 }
 
+// Below zero: debt. No product is above 2^127: the record's time is below 2^53 us.
 static double level_tokens(const struct found *found) {
-    return (double)level_millionths(found) / 1e6;
+    const wide spent = (wide)found->behind_us * (wide)WEIR_MICROSECOND * found->rate.tokens;
+    const wide whole = spent / found->rate.period_ns, rest = spent % found->rate.period_ns;
+    return (double)(found->burst - whole) - (double)rest / (double)found->rate.period_ns;
 }
 
 static void write_level(FILE *out, const struct job *job, const struct found *found) {
     char rate[WR_UNIT_TEXT];
-    if (!found->has_limit) return;
+    if (!found->has_limit || !is_told(found)) return;
     wr_rate_text(&found->rate, rate);
     fprintf(out, "level %.3f of %" PRIu64 " tokens, at %s%s\n", level_tokens(found), found->burst,
-            rate, job->has_rate ? "" : " as its nodes have it");
+            rate,
+            job->has_rate                     ? ""
+            : found->by == WR_PUBLISHED_ALIVE ? " as its nodes have it"
+                                              : " as a node had it that has stopped");
+}
+
+static void write_missing(FILE *out, const struct found *found) {
+    if (found->groups_known) fprintf(out, "no such key: the bucket is full\n");
+    else
+        fprintf(out, "no such key; but no node with this limiter is alive to tell the number of "
+                     "groups, and 1 was assumed:\nwith more, the bucket may be in another. Give "
+                     "the number that the nodes had by --groups N\n");
 }
 
 static void write_known(FILE *out, const struct found *found) {
@@ -270,7 +291,8 @@ static void write_known(FILE *out, const struct found *found) {
                      PRIu32 " so far in this one)\n", found->demand.per_s,
                 found->demand.last_epoch, span, found->demand.this_epoch);
     } else {
-        fprintf(out, "asked for: not known; the group has no epoch length, so no node reports\n");
+        fprintf(out, "asked for: not known; no node told Redis the epoch length of group %" PRIu32
+                     "\n", found->group);
     }
     fprintf(out, "generation %" PRIu32 " of the limit\n", found->record.generation);
 }
@@ -280,9 +302,9 @@ static void write_text(FILE *out, const struct job *job, const struct found *fou
     wr_text_show(name, sizeof name, (struct wr_text){found->name, found->name_bytes});
     fprintf(out, "%s\n", name);
     if (found->known) write_known(out, found);
-    else fprintf(out, "no such key: the bucket is full\n");
+    else write_missing(out, found);
     write_level(out, job, found);
-    if (found->nodes == 0) fprintf(out, "no node is known to this prefix\n");
+    if (found->nodes == 0) fprintf(out, "no node is alive under this prefix\n");
     else if (found->limiter_nodes == 0)
         fprintf(out, "%" PRId64 " node%s alive, and none with a limiter %s; is the name right?\n",
                 found->nodes, found->nodes == 1 ? "" : "s", job->limiter);
@@ -295,17 +317,18 @@ static json_t *number_or_null(bool known, int64_t value) {
     return known ? json_integer((json_int_t)value) : json_null();
 }
 
-static bool write_json(FILE *out, const struct job *job, const struct found *found) {
+static json_t *report_json(const struct job *job, const struct found *found) {
     char name[WR_BUCKET_SHOWN_BYTES] = "", key[WR_BUCKET_SHOWN_BYTES];
     const bool epoch = found->known && found->epoch_us > 0;
     wr_text_show(name, sizeof name, (struct wr_text){found->name, found->name_bytes});
     wr_bucket_key_show((struct wr_text){job->key.bytes, job->key.length}, key);
-    json_t *root = json_pack(
-        "{s:s, s:s, s:s, s:i, s:b, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:I, "
-        "s:I}",
+    return json_pack(
+        "{s:s, s:s, s:s, s:i, s:b, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:I,"
+        " s:I}",
         "limiter", job->limiter, "key", key, "redis_key", name, "group", (int)found->group,
-        "known", found->known, "full_after_us", (json_int_t)found->behind_us, "level",
-        found->has_limit ? json_real(level_tokens(found)) : json_null(), "burst",
+        "groups_known", found->groups_known, "known", found->known, "full_after_us",
+        number_or_null(is_told(found), found->behind_us), "level",
+        found->has_limit && is_told(found) ? json_real(level_tokens(found)) : json_null(), "burst",
         number_or_null(found->has_limit, (int64_t)found->burst), "rate_tokens",
         number_or_null(found->has_limit, (int64_t)found->rate.tokens), "rate_period_ns",
         number_or_null(found->has_limit, (int64_t)found->rate.period_ns), "demand_per_s",
@@ -316,18 +339,22 @@ static bool write_json(FILE *out, const struct job *job, const struct found *fou
         number_or_null(found->known, found->record.generation), "kept_for_ms",
         number_or_null(found->known && found->life_ms >= 0, found->life_ms), "nodes",
         (json_int_t)found->nodes, "limiter_nodes", (json_int_t)found->limiter_nodes);
-    const bool good = root != NULL && json_dumpf(root, out, JSON_INDENT(2)) == 0 &&
-                      fputc('\n', out) != EOF;
+}
+
+static bool write_json(FILE *out, const struct job *job, const struct found *found,
+                       struct wr_fault *fault) {
+    json_t *root = report_json(job, found);
+    if (root == NULL) return wr_fault(fault, "the report cannot be made as JSON: no memory for it");
+    const bool good = json_dumpf(root, out, JSON_INDENT(2)) == 0 && fputc('\n', out) != EOF;
     json_decref(root);
-    return good;
+    return good || wr_fault(fault, "%.200s: it cannot be written", job->output);
 }
 
 static bool tell(const struct job *job, const struct found *found, struct wr_fault *fault) {
     struct wr_output *output;
     bool good = wr_output_open(&output, job->output, fault);
     if (good && !job->json) write_text(wr_output_file(output), job, found);
-    if (good && job->json && !write_json(wr_output_file(output), job, found))
-        good = wr_fault(fault, "%.200s: it cannot be written", job->output);
+    if (good && job->json) good = write_json(wr_output_file(output), job, found, fault);
     good = good && wr_output_close(output, fault) && wr_output_publish(output, fault);
     wr_output_destroy(output);
     return good;

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <hiredis/hiredis.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <sys/time.h>
@@ -13,6 +14,9 @@
 #include "bucket.h"
 
 #define WORDS_MAX 16
+#define EPOCH_MAX_US UINT64_C(3600000000) // as weir_sync_create has it
+#define SCORE_BYTES 400 // as %.17f may write one
+#define SECONDS_MAX UINT64_C(9000000000)
 
 struct wr_redis {
     redisContext *context;
@@ -26,10 +30,25 @@ static bool lost(const struct wr_redis *redis, struct wr_fault *fault) {
                     redis->shown, timeout ? "no answer in time" : context->errstr);
 }
 
+bool wr_redis_is_wrong_type(struct wr_redis_value value) {
+    return value.kind == WR_REDIS_ERROR &&
+           wr_wire_error_of(value.text.data, value.text.length) == WR_WIRE_WRONGTYPE;
+}
+
+static bool refused_at(const struct wr_redis *redis, struct wr_redis_value error,
+                       struct wr_text key, struct wr_fault *fault) {
+    char shown[WR_BUCKET_SHOWN_BYTES] = "";
+    if (!wr_redis_is_wrong_type(error)) return wr_redis_refused(redis, error.text, fault);
+    wr_text_show(shown, sizeof shown, key);
+    return wr_fault(fault, "%.150s: the key '%.300s' holds something else than weir puts there; is "
+                           "another program using this prefix?", redis->shown, shown);
+}
+
 bool wr_redis_refused(const struct wr_redis *redis, struct wr_text error, struct wr_fault *fault) {
     const enum wr_wire_error kind = wr_wire_error_of(error.data, error.length);
-    return wr_fault(fault, "%.200s: %s (%.*s)", redis->shown, wr_wire_error_text(kind),
-                    error.length < 200 ? (int)error.length : 200, error.data);
+    char words[208] = "";
+    wr_text_show(words, sizeof words, error);
+    return wr_fault(fault, "%.200s: %s (%s)", redis->shown, wr_wire_error_text(kind), words);
 }
 
 static bool fine(struct wr_redis_reply *reply) {
@@ -119,7 +138,7 @@ struct wr_redis_reply *wr_redis_ask(struct wr_redis *redis, struct wr_fault *fau
         return NULL;
     const struct wr_redis_value value = wr_redis_look(reply);
     if (value.kind != WR_REDIS_ERROR) return reply;
-    wr_redis_refused(redis, value.text, fault);
+    refused_at(redis, value, words[count > 1], fault);
     wr_redis_drop(reply);
     return NULL;
 }
@@ -152,38 +171,82 @@ struct wr_redis_value wr_redis_look_at(const struct wr_redis_reply *reply, size_
     return wr_redis_look(wr_redis_item(reply, place));
 }
 
-bool wr_redis_number(struct wr_redis_value value, int64_t *number) {
-    char digits[24] = "", *end = digits;
-    *number = value.integer;
-    if (value.kind == WR_REDIS_INTEGER) return true;
+bool wr_redis_whole(struct wr_redis_value value, uint64_t *number) {
+    uint64_t sum = 0;
+    bool good = value.kind == WR_REDIS_TEXT && value.text.length > 0;
+    for (size_t i = 0; good && i < value.text.length; i++) {
+        const char digit = value.text.data[i];
+        good = digit >= '0' && digit <= '9' && !__builtin_mul_overflow(sum, UINT64_C(10), &sum) &&
+               !__builtin_add_overflow(sum, (uint64_t)(digit - '0'), &sum);
+    }
+    if (value.kind == WR_REDIS_INTEGER && value.integer >= 0) {
+        sum = (uint64_t)value.integer;
+        good = true;
+    }
+    *number = good ? sum : 0;
+    return good;
+}
+
+bool wr_redis_score(struct wr_redis_value value, uint64_t *count) {
+    char digits[SCORE_BYTES] = "", *end = digits;
+    *count = 0;
     if (value.kind != WR_REDIS_TEXT || value.text.length == 0 || value.text.length >= sizeof digits)
         return false;
     memcpy(digits, value.text.data, value.text.length);
-    errno = 0;
-    *number = strtoll(digits, &end, 10);
-    return errno == 0 && *end == '\0';
+    const double score = strtod(digits, &end);
+    if (*end != '\0' || !isfinite(score) || score < 1) return false;
+    *count = score < (double)INT64_MAX ? (uint64_t)score : INT64_MAX;
+    return true;
+}
+
+int64_t wr_redis_epoch_us(struct wr_redis_value value) {
+    uint64_t epoch_us;
+    return wr_redis_whole(value, &epoch_us) && epoch_us <= EPOCH_MAX_US ? (int64_t)epoch_us : 0;
+}
+
+bool wr_redis_time_read(const struct wr_redis_reply *reply, int64_t *now_us) {
+    uint64_t seconds, us;
+    if (!wr_redis_whole(wr_redis_look_at(reply, 0), &seconds) || seconds > SECONDS_MAX ||
+        !wr_redis_whole(wr_redis_look_at(reply, 1), &us) || us >= 1000000)
+        return false;
+    *now_us = (int64_t)(seconds * 1000000 + us);
+    return true;
 }
 
 bool wr_redis_time_us(struct wr_redis *redis, int64_t *now_us, struct wr_fault *fault) {
     struct wr_redis_reply *reply = wr_redis_ask(redis, fault, "TIME", NULL);
-    int64_t seconds = 0, us = 0;
     if (reply == NULL) return false;
-    const bool good = wr_redis_number(wr_redis_look_at(reply, 0), &seconds) &&
-                      wr_redis_number(wr_redis_look_at(reply, 1), &us);
+    const bool good = wr_redis_time_read(reply, now_us);
     wr_redis_drop(reply);
-    *now_us = seconds * 1000000 + us;
     return good ||
            wr_fault(fault, "%.300s: it does not tell the time; is it a Redis?", redis->shown);
 }
 
+void wr_redis_alive_since(int64_t now_us, char since_ms[WR_REDIS_MS_BYTES]) {
+    snprintf(since_ms, WR_REDIS_MS_BYTES, "%" PRId64, now_us / 1000 - WR_BUCKET_NODE_LIFE_MS);
+}
+
+void wr_redis_pattern(const char *text, char *pattern) {
+    size_t used = 0;
+    for (; *text != '\0'; text++) {
+        if (strchr("*?[]^\\", *text) != NULL) pattern[used++] = '\\';
+        pattern[used++] = *text;
+    }
+    strcpy(pattern + used, "*");
+}
+
 bool wr_redis_nodes(struct wr_redis *redis, const char *prefix, const char *limiter,
                     int64_t now_us, int64_t *nodes, struct wr_fault *fault) {
-    char name[WR_BUCKET_NAME_BYTES], since_ms[24];
+    char name[WR_BUCKET_NAME_BYTES], since_ms[WR_REDIS_MS_BYTES];
     snprintf(name, sizeof name, "%s{0}nodes%s%s", prefix, limiter[0] != '\0' ? ":" : "", limiter);
-    snprintf(since_ms, sizeof since_ms, "%" PRId64, now_us / 1000 - WR_BUCKET_NODE_LIFE_MS);
+    wr_redis_alive_since(now_us, since_ms);
     struct wr_redis_reply *reply =
         wr_redis_ask(redis, fault, "ZCOUNT", name, since_ms, "+inf", NULL);
-    const bool good = reply != NULL && wr_redis_number(wr_redis_look(reply), nodes);
+    if (reply == NULL) return false;
+    const struct wr_redis_value count = wr_redis_look(reply);
     wr_redis_drop(reply);
-    return good;
+    *nodes = count.integer;
+    return count.kind == WR_REDIS_INTEGER ||
+           wr_fault(fault, "%.300s: ZCOUNT is answered with no number; is it a Redis?",
+                    redis->shown);
 }

@@ -64,7 +64,9 @@ const struct wr_tallied *wr_tally_add(struct wr_tally *tally, struct wr_text nam
     struct wr_tallied *tallied = find(tally, name);
     if (tallied == NULL) tallied = insert(tally, name);
     if (tallied == NULL) return NULL;
-    tallied->amount += amount;
+    if (__builtin_add_overflow(tallied->amount, amount, &tallied->amount) ||
+        tallied->amount > INT64_MAX)
+        tallied->amount = INT64_MAX;
     tallied->times++;
     return tallied;
 }

@@ -9,8 +9,8 @@
 #include "text.h"
 
 struct wr_tallied {
-    uint64_t amount;
-    uint64_t times; // that something was added
+    uint64_t amount; // 2^63-1 at most, where it stops
+    uint64_t times;  // that something was added
     struct wr_text name;
 };
 

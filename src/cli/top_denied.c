@@ -14,11 +14,11 @@ bool wr_top_denied_read(struct wr_tally *denied, const struct wr_redis_reply *re
     const struct wr_redis_value list = wr_redis_look(reply);
     for (size_t i = 0; list.kind == WR_REDIS_LIST && i + 1 < list.count; i += 2) {
         const struct wr_redis_value name = wr_redis_look_at(reply, i);
-        int64_t times;
+        uint64_t times;
         if (name.kind != WR_REDIS_TEXT || name.text.length > WR_BUCKET_NAME_BYTES ||
-            !wr_redis_number(wr_redis_look_at(reply, i + 1), &times) || times <= 0)
+            !wr_redis_score(wr_redis_look_at(reply, i + 1), &times))
             continue;
-        if (wr_tally_add(denied, name.text, (uint64_t)times) == NULL)
+        if (wr_tally_add(denied, name.text, times) == NULL)
             return wr_fault(fault, "no memory for the denied keys");
     }
     return true;

@@ -115,21 +115,10 @@ static void see_aggregate(struct wr_top_scan *scan, const struct wr_bucket_name 
 
 // Asking --------------------------------------------------------------------------------------
 
-// The pattern of SCAN: the prefix with what has a meaning there escaped, and a '*'.
-static void pattern_of(const char *prefix, char pattern[PATTERN_BYTES]) {
-    size_t used = 0;
-    for (; *prefix != '\0' && used + 3 < PATTERN_BYTES; prefix++) {
-        if (strchr("*?[]^\\", *prefix) != NULL) pattern[used++] = '\\';
-        pattern[used++] = *prefix;
-    }
-    pattern[used++] = '*';
-    pattern[used] = '\0';
-}
-
 static bool send_scan(const struct wr_top_scan *scan, struct wr_redis *redis, struct wr_text cursor,
                       struct wr_fault *fault) {
     char pattern[PATTERN_BYTES];
-    pattern_of(scan->prefix, pattern);
+    wr_redis_pattern(scan->prefix, pattern);
     const struct wr_text words[] = {wr_text_of("SCAN"),  cursor,
                                     wr_text_of("MATCH"), wr_text_of(pattern),
                                     wr_text_of("COUNT"), wr_text_of(PAGE)};
@@ -222,11 +211,8 @@ static bool next(struct wr_redis *redis, struct wr_redis_reply **reply, struct w
 
 static bool hear_time(struct wr_top_scan *scan, struct wr_redis *redis, struct wr_fault *fault) {
     struct wr_redis_reply *reply;
-    int64_t seconds = 0, us = 0;
     if (!next(redis, &reply, fault)) return false;
-    if (wr_redis_number(wr_redis_look_at(reply, 0), &seconds) &&
-        wr_redis_number(wr_redis_look_at(reply, 1), &us))
-        scan->now_us = seconds * 1000000 + us;
+    (void)wr_redis_time_read(reply, &scan->now_us); // else as it was
     wr_redis_drop(reply);
     return true;
 }
@@ -234,9 +220,8 @@ static bool hear_time(struct wr_top_scan *scan, struct wr_redis *redis, struct w
 static bool hear_epoch(struct wr_top_scan *scan, struct wr_redis *redis, uint32_t group,
                        struct wr_fault *fault) {
     struct wr_redis_reply *reply;
-    int64_t epoch_us = 0;
     if (!next(redis, &reply, fault)) return false;
-    if (wr_redis_number(wr_redis_look(reply), &epoch_us)) scan->epoch_us[group] = epoch_us;
+    scan->epoch_us[group] = wr_redis_epoch_us(wr_redis_look(reply));
     wr_redis_drop(reply);
     return true;
 }
