@@ -388,6 +388,66 @@ static void takes_limit_and_groups_from_a_node_that_has_stopped(void **state) {
     assert_true(file_says(&world->folder, "out", "no node is alive under this prefix"));
 }
 
+// Each wrong in one part; the rest of the hash holds.
+static void takes_no_limit_of_which_a_part_is_wrong(void **state) {
+    const struct world *world = *state;
+    static const char *const wrong[] = {
+        "limit -5 period_ns 1000000000 burst 10",
+        "limit 5 period_ns 1000000000",
+        "limit 5 period_ns 1000000000 burst +7",
+        "limit 5 period_ns 1000000000 burst 4611686018427387905", // above 2^62
+        "limit 5 period_ns 0 burst 10",
+        "limit 5 period_ns 9223372036854775808 burst 10",        // 2^63
+        "limit 5 period_ns 1000000000 burst 18446744073709551616", // 2^64
+        "limit 16 period_ns 1 burst 10",
+        "limit 18446744073709551614 period_ns 1 burst 10",
+        "limit 5.5 period_ns 1000000000 burst 10",
+    };
+    put_text(world, "weir:{0}mails:alice", SECOND_US, 0, 1);
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        test_redis_do(world->context, "DEL weir:{0}a:mails:n1");
+        publish(world, "n1", wrong[i]);
+        publish(world, "n1", "granted 3 groups 1");
+        json_t *root = run_json(world, "top", "");
+        const json_t *mails = json_array_get(json_object_get(root, "limiters"), 0);
+        if (!json_is_null(json_object_get(mails, "limit_tokens"))) fail_msg("%s", wrong[i]);
+        assert_int_equal(number(mails, "granted"), 3);
+        json_decref(root);
+        root = run_json(world, "peek", "mails alice");
+        if (!json_is_null(json_object_get(root, "level"))) fail_msg("%s", wrong[i]);
+        assert_true(json_is_true(json_object_get(root, "groups_known")));
+        json_decref(root);
+    }
+    publish(world, "n1", "limit 5 period_ns 1000000000");
+    test_redis_do(world->context, "HSET weir:{0}a:mails:n1 burst %s", ""); // empty
+    json_t *root = run_json(world, "peek", "mails alice");
+    assert_true(json_is_null(json_object_get(root, "level")));
+    json_decref(root);
+    publish(world, "n1", "limit 18446744073709551615 period_ns 1 burst 18446744073709551615");
+    root = run_json(world, "top", "");
+    const json_t *mails = json_array_get(json_object_get(root, "limiters"), 0);
+    assert_true(json_is_true(json_object_get(mails, "unlimited")));
+    assert_true(json_is_null(json_object_get(mails, "limit_burst")));
+    json_decref(root);
+}
+
+static void takes_no_number_of_groups_beyond_64(void **state) {
+    const struct world *world = *state;
+    static const char *const wrong[] = {"0", "65", "-1", "4294967297", "one"};
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        char line[128];
+        snprintf(line, sizeof line, "limit 5 period_ns 1000000000 burst 10 groups %s", wrong[i]);
+        publish(world, "n1", line);
+        json_t *root = run_json(world, "peek", "mails alice");
+        if (json_is_true(json_object_get(root, "groups_known"))) fail_msg("%s", wrong[i]);
+        json_decref(root);
+        root = run_json(world, "top", "");
+        assert_true(json_is_null(json_object_get(
+            json_array_get(json_object_get(root, "limiters"), 0), "groups")));
+        json_decref(root);
+    }
+}
+
 // 2^53 us ahead, which is as far as a record goes, at the fastest of rates.
 static void reckons_the_level_of_a_bucket_that_is_very_far_behind(void **state) {
     const struct world *world = *state;
@@ -487,7 +547,7 @@ static void refuses_bad_words_and_names_the_remedy(void **state) {
         {"peek", "--redis nowhere mails alice", "redis://"},
         {"peek", "--wrong", "no option"},
         {"top", "--by luck", "'luck'"},
-        {"top", "-n 1001", "1000"},
+        {"top", "-n 1001", "weir top: -n, --top '1001': at most 1000"},
         {"top", "--watch 1ms", "100ms"},
         {"top", "--watch 1s -o file", "--watch"},
         {"top", "word", "'word'"},
@@ -552,6 +612,54 @@ static void sums_up_what_nodes_publish(void **state) {
     json_decref(root);
 }
 
+static const json_t *limiter_at(const json_t *root, size_t place) {
+    const json_t *limiter = json_array_get(json_object_get(root, "limiters"), place);
+    assert_non_null(limiter);
+    return limiter;
+}
+
+static void counts_only_nodes_that_are_alive_and_compares_theirs(void **state) {
+    const struct world *world = *state;
+    publish(world, "n1", "limit 5 period_ns 1000000000 burst 10 groups 1 granted 1 denied 2");
+    publish(world, "n2", "limit 7 period_ns 1000000000 burst 10 groups 2 granted 10 denied 20");
+    publish(world, "n3", "limit 8 period_ns 1000000000 burst 10 groups 2 granted 100 denied 200");
+    test_redis_do(world->context, "ZREM weir:{0}nodes n1"); // stopped
+    test_redis_do(world->context, "ZREM weir:{0}nodes:mails n1");
+    test_redis_do(world->context, "ZADD weir:{0}nodes %lld n3", // not heard of since
+                  (long long)(world->now_us / 1000 - 60000));
+    json_t *root = run_json(world, "top", "");
+    assert_int_equal(number(root, "nodes"), 1);
+    assert_int_equal(number(limiter_at(root, 0), "nodes"), 1);
+    assert_int_equal(number(limiter_at(root, 0), "nodes_gone"), 2);
+    assert_int_equal(number(limiter_at(root, 0), "granted"), 111);
+    assert_int_equal(number(limiter_at(root, 0), "denied"), 222);
+    assert_int_equal(number(limiter_at(root, 0), "limit_tokens"), 7);
+    assert_true(json_is_false(json_object_get(limiter_at(root, 0), "disagree")));
+    json_decref(root);
+    assert_int_equal(run(world, "top", ""), 0);
+    assert_false(says(world, "different limits"));
+    assert_true(file_says(&world->folder, "out",
+                          "the numbers of mails hold what 2 nodes that stopped counted"));
+    test_redis_do(world->context, "DEL weir:{0}nodes"); // all stopped
+    root = run_json(world, "top", "");
+    assert_int_equal(number(root, "nodes"), 0);
+    assert_int_equal(number(limiter_at(root, 0), "nodes"), 0);
+    assert_int_equal(number(limiter_at(root, 0), "granted"), 111);
+    assert_true(json_is_false(json_object_get(limiter_at(root, 0), "disagree")));
+    json_decref(root);
+}
+
+static void counts_no_garbage_and_lets_no_sum_wrap(void **state) {
+    const struct world *world = *state;
+    publish(world, "n1", "granted 9223372036854775807 denied -5 tokens 18446744073709551616");
+    publish(world, "n2", "granted 9 denied 7 tokens 1e3");
+    json_t *root = run_json(world, "top", "");
+    assert_true(json_integer_value(json_object_get(limiter_at(root, 0), "granted")) == INT64_MAX);
+    assert_int_equal(number(limiter_at(root, 0), "denied"), 7);
+    assert_int_equal(number(limiter_at(root, 0), "tokens"), 0);
+    json_decref(root);
+}
+
 static void reads_scores_that_are_no_integers(void **state) {
     const struct world *world = *state;
     test_redis_do(world->context, "ZADD weir:{0}d:mails:n1 1e30 weir:{0}mails:huge "
@@ -572,6 +680,26 @@ static void reads_scores_that_are_no_integers(void **state) {
                     rows[i].denied);
     }
     json_decref(root);
+}
+
+static void shows_a_thousand_limiters_and_counts_the_rest(void **state) {
+    const struct world *world = *state;
+    char name[64];
+    for (int i = 0; i < 1003; i++) {
+        snprintf(name, sizeof name, "weir:{0}limiter%d:alice", i);
+        put_text(world, name, SECOND_US, 0, 1);
+    }
+    json_t *root = run_json(world, "top", "-n 1000");
+    assert_int_equal(json_array_size(json_object_get(root, "limiters")), 1000);
+    assert_int_equal(number(root, "limiters_not_shown"), 3);
+    assert_int_equal(json_array_size(json_object_get(root, "keys")), 1000);
+    json_decref(root);
+    assert_int_equal(run(world, "top", ""), 0);
+    assert_true(file_says(&world->folder, "out", "\n3 more limiters are not shown"));
+    test_redis_do(world->context, "DEL weir:{0}limiter0:alice weir:{0}limiter1:alice "
+                                  "weir:{0}limiter2:alice");
+    assert_int_equal(run(world, "top", ""), 0);
+    assert_false(says(world, "not shown"));
 }
 
 static void adds_up_what_nodes_denied(void **state) {
@@ -663,6 +791,29 @@ static void passes_over_limiters_that_weir_would_not_name_so(void **state) {
     assert_true(file_says(&world->folder, "out", "3 names of this prefix hold something else"));
 }
 
+static void counts_keys_of_another_type_and_goes_on(void **state) {
+    const struct world *world = *state;
+    put_text(world, "weir:{0}mails:alice", SECOND_US, 0, 1);
+    publish(world, "n1", "granted 5 groups 1");
+    test_redis_do(world->context, "LPUSH weir:{0}mails:list hello");
+    test_redis_do(world->context, "DEL weir:{0}e weir:{0}nodes weir:{0}nodes:mails");
+    static const char *const names[] = {"weir:{0}e", "weir:{3}e", "weir:{0}nodes",
+                                        "weir:{0}nodes:mails", "weir:{0}d:mails:n1",
+                                        "weir:{0}a:mails:n2"};
+    const size_t count = sizeof names / sizeof names[0];
+    for (size_t i = 0; i < count; i++) test_redis_do(world->context, "LPUSH %s x", names[i]);
+    test_redis_do(world->context, "SET weir:{4}e long");
+    json_t *root = run_json(world, "top", "");
+    assert_int_equal(number(root, "foreign"), count + 2);
+    assert_int_equal(number(root, "buckets"), 1);
+    assert_true(json_is_null(json_object_get(root, "nodes")));
+    assert_int_equal(number(limiter_at(root, 0), "granted"), 5);
+    assert_int_equal(number(limiter_at(root, 0), "nodes"), 1); // who is gone is not known
+    json_decref(root);
+    assert_int_equal(run(world, "top", ""), 0);
+    assert_true(file_says(&world->folder, "out", "which nodes are alive is not known"));
+}
+
 static void says_that_there_is_nothing(void **state) {
     const struct world *world = *state;
     assert_int_equal(run(world, "top", "--prefix nobody:"), 0);
@@ -692,6 +843,8 @@ int main(void) {
         cmocka_unit_test_setup(claims_nothing_of_a_missing_key_where_groups_are_not_known, empty),
         cmocka_unit_test_setup(takes_limit_and_groups_from_a_node, empty),
         cmocka_unit_test_setup(takes_limit_and_groups_from_a_node_that_has_stopped, empty),
+        cmocka_unit_test_setup(takes_no_limit_of_which_a_part_is_wrong, empty),
+        cmocka_unit_test_setup(takes_no_number_of_groups_beyond_64, empty),
         cmocka_unit_test_setup(reckons_the_level_of_a_bucket_that_is_very_far_behind, empty),
         cmocka_unit_test_setup(names_a_key_of_the_wrong_type, empty),
         cmocka_unit_test_setup(wonders_about_a_limiter_that_no_node_has, empty),
@@ -703,11 +856,15 @@ int main(void) {
         cmocka_unit_test_setup(lists_the_busiest_keys_of_several_pages_and_groups, empty),
         cmocka_unit_test_setup(lists_the_longest_behind, empty),
         cmocka_unit_test_setup(sums_up_what_nodes_publish, empty),
+        cmocka_unit_test_setup(counts_only_nodes_that_are_alive_and_compares_theirs, empty),
+        cmocka_unit_test_setup(counts_no_garbage_and_lets_no_sum_wrap, empty),
         cmocka_unit_test_setup(reads_scores_that_are_no_integers, empty),
+        cmocka_unit_test_setup(shows_a_thousand_limiters_and_counts_the_rest, empty),
         cmocka_unit_test_setup(adds_up_what_nodes_denied, empty),
         cmocka_unit_test_setup(says_that_nodes_have_different_limits, empty),
         cmocka_unit_test_setup(looks_only_at_its_prefix_and_counts_what_is_foreign, empty),
         cmocka_unit_test_setup(passes_over_limiters_that_weir_would_not_name_so, empty),
+        cmocka_unit_test_setup(counts_keys_of_another_type_and_goes_on, empty),
         cmocka_unit_test_setup(says_that_there_is_nothing, empty),
         cmocka_unit_test_setup(helps_with_examples, empty),
     };

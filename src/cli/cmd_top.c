@@ -10,6 +10,7 @@
 
 #include "arguments.h"
 #include "commands.h"
+#include "json_list.h"
 #include "output.h"
 #include "rate.h"
 #include "top_scan.h"
@@ -39,12 +40,15 @@ static void print_help(void) {
            "    weir top --redis redis://127.0.0.1:6379 --by denied\n\n"
            "It reads by SCAN, a page of about 1000 names at a time, never by KEYS: Redis goes on\n"
            "serving. Buckets that SCAN shows twice are counted twice; what comes meanwhile may be\n"
-           "missed. On a cluster it sees the one master that the URL names.\n\n"
+           "missed. On a cluster it sees the one master that the URL names. Names of the prefix\n"
+           "that weir would not write, or with another type of value, are counted and left alone.\n"
+           "\n"
            "Columns: denied, asks refused since the nodes started, as the nodes publish it (the\n"
            "32 keys of a limiter that each denied most, a few per cent off; - is a key that none\n"
            "lists); demand/s, tokens asked for over the last epoch; behind, the time until the\n"
-           "bucket is full; gen, the generation of the limit. A limiter's granted, denied and\n"
-           "tokens are what its nodes published since they started.\n\n"
+           "bucket is full; gen, the generation of the limit. A limiter's nodes are those alive,\n"
+           "and only their limits are compared; its granted, denied and tokens are what they\n"
+           "published since they started, and what nodes did that have stopped: it stays 10 s.\n\n"
            "Options:\n"
            "    --redis URL      redis://[user:password@]host[:port][/database], or\n"
            "                     unix:/path[?db=1&user=..&password=..] (redis://127.0.0.1:6379)\n"
@@ -83,14 +87,14 @@ static bool set_option(struct job *job, int id, struct wr_fault *fault) {
     case PREFIX: job->prefix = optarg; return true;
     case BY: return set_by(job, optarg, fault);
     case 'n':
-        return wr_count_parse(optarg, "--top", &job->rows, fault) &&
+        return wr_count_parse(optarg, "-n, --top", &job->rows, fault) &&
                (job->rows <= WR_TOP_ROWS_MAX ||
-                wr_fault(fault, "--top %.100s: at most %d keys are listed", optarg,
+                wr_fault(fault, "-n, --top '%.100s': at most %d keys are listed", optarg,
                          WR_TOP_ROWS_MAX));
     case WATCH:
         return wr_duration_parse(optarg, "--watch", &job->watch_ns, fault) &&
                (job->watch_ns >= WATCH_MIN_NS ||
-                wr_fault(fault, "--watch %.100s: 100ms is the shortest", optarg));
+                wr_fault(fault, "--watch '%.100s': 100ms is the shortest", optarg));
     case 'o': job->output = optarg; return true;
     default: job->json = true; return true;
     }
@@ -134,26 +138,34 @@ static unsigned groups_of(const struct wr_top_scan *scan) {
 }
 
 static void write_head(FILE *out, const struct wr_top_scan *scan) {
-    fprintf(out, "%s  %" PRIu64 " buckets, %" PRIu64 " of them not full, in %u group%s; %" PRId64
-                 " node%s alive\n", scan->prefix, scan->buckets, scan->behind, groups_of(scan),
-            groups_of(scan) == 1 ? "" : "s", scan->nodes, scan->nodes == 1 ? "" : "s");
+    fprintf(out, "%s  %" PRIu64 " buckets, %" PRIu64 " of them not full, in %u group%s; ",
+            scan->prefix, scan->buckets, scan->behind, groups_of(scan),
+            groups_of(scan) == 1 ? "" : "s");
+    if (scan->nodes_known)
+        fprintf(out, "%zu node%s alive\n", scan->nodes.count, scan->nodes.count == 1 ? "" : "s");
+    else fprintf(out, "which nodes are alive is not known\n");
     if (scan->foreign > 0)
         fprintf(out, "%" PRIu64 " names of this prefix hold something else; does another program "
                      "use it?\n", scan->foreign);
+}
+
+static bool is_unlimited(const struct wr_published *published) {
+    return published->has_limit && published->limit.tokens == WEIR_UNLIMITED_TOKENS;
 }
 
 static void limit_text(const struct wr_published *last, char text[LIMIT_TEXT]) {
     char rate[WR_UNIT_TEXT];
     const struct wr_rate as_rate = {last->limit.tokens, last->limit.period_ns};
     wr_rate_text(&as_rate, rate);
-    snprintf(text, LIMIT_TEXT, "%s, burst %" PRIu64, rate, last->limit.burst);
+    if (is_unlimited(last)) snprintf(text, LIMIT_TEXT, "%s", rate);
+    else snprintf(text, LIMIT_TEXT, "%s, burst %" PRIu64, rate, last->limit.burst);
 }
 
 static void write_limiter(FILE *out, const struct wr_top_limiter *l) {
     char limit[LIMIT_TEXT] = "-";
     if (l->last.has_limit) limit_text(&l->last, limit);
     fprintf(out, "%-24s %10" PRIu64 " %6" PRIu32, l->name, l->buckets, l->nodes);
-    if (l->nodes == 0) fprintf(out, " %14s %14s %14s", "-", "-", "-");
+    if (l->nodes + l->gone == 0) fprintf(out, " %14s %14s %14s", "-", "-", "-");
     else
         fprintf(out, " %14" PRIu64 " %14" PRIu64 " %14" PRIu64, l->granted, l->denied, l->tokens);
     fprintf(out, "  %s\n", limit);
@@ -168,6 +180,14 @@ static void write_limiters(FILE *out, const struct wr_top_scan *scan) {
         if (scan->limiters[i].disagree)
             fprintf(out, "the nodes of %s have different limits or numbers of groups: they must be "
                          "alike on all\n", scan->limiters[i].name);
+    for (size_t i = 0; i < scan->limiter_count; i++)
+        if (scan->limiters[i].gone > 0)
+            fprintf(out, "the numbers of %s hold what %" PRIu32 " node%s that stopped counted\n",
+                    scan->limiters[i].name, scan->limiters[i].gone,
+                    scan->limiters[i].gone == 1 ? "" : "s");
+    if (wr_top_hidden(scan) > 0)
+        fprintf(out, "%zu more limiter%s not shown\n", wr_top_hidden(scan),
+                wr_top_hidden(scan) == 1 ? " is" : "s are");
 }
 
 static struct wr_bucket_name parts_of(const struct wr_top_scan *scan,
@@ -235,13 +255,15 @@ static json_t *row_json(const struct wr_top_scan *scan, const struct wr_top_row 
 
 static json_t *limiter_json(const struct wr_top_limiter *l) {
     const struct wr_published *last = &l->last;
+    const bool limited = last->has_limit && !is_unlimited(last);
     return json_pack(
-        "{s:s, s:I, s:I, s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:b}", "name", l->name, "buckets",
-        (json_int_t)l->buckets, "nodes", (json_int_t)l->nodes, "granted", (json_int_t)l->granted,
-        "denied", (json_int_t)l->denied, "tokens", (json_int_t)l->tokens, "limit_tokens",
-        number_or_null(last->has_limit, last->limit.tokens), "limit_period_ns",
-        number_or_null(last->has_limit, last->limit.period_ns), "limit_burst",
-        number_or_null(last->has_limit, last->limit.burst), "groups",
+        "{s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:o, s:o, s:b, s:o, s:b}", "name", l->name,
+        "buckets", (json_int_t)l->buckets, "nodes", (json_int_t)l->nodes, "nodes_gone",
+        (json_int_t)l->gone, "granted", (json_int_t)l->granted, "denied", (json_int_t)l->denied,
+        "tokens", (json_int_t)l->tokens, "limit_tokens",
+        number_or_null(limited, last->limit.tokens), "limit_period_ns",
+        number_or_null(limited, last->limit.period_ns), "limit_burst",
+        number_or_null(limited, last->limit.burst), "unlimited", is_unlimited(last), "groups",
         number_or_null(last->groups > 0, last->groups), "disagree", l->disagree);
 }
 
@@ -249,22 +271,29 @@ static const char *by_word(enum wr_top_by by) {
     return by == WR_TOP_DEMAND ? "demand" : by == WR_TOP_BEHIND ? "behind" : "denied";
 }
 
-static bool write_json(FILE *out, const struct job *job, const struct wr_top_scan *scan) {
+static json_t *report_json(const struct wr_top_scan *scan) {
     json_t *rows = json_array(), *limiters = json_array();
     for (size_t i = 0; i < scan->count; i++)
-        json_array_append_new(rows, row_json(scan, &scan->rows[i]));
+        wr_json_append(&rows, row_json(scan, &scan->rows[i]));
     for (size_t i = 0; i < scan->limiter_count; i++)
-        json_array_append_new(limiters, limiter_json(&scan->limiters[i]));
-    json_t *root = json_pack(
-        "{s:s, s:s, s:I, s:I, s:I, s:I, s:i, s:I, s:o, s:o}", "prefix", scan->prefix, "by",
-        by_word(scan->by), "redis_time_us",
-        (json_int_t)scan->now_us, "buckets", (json_int_t)scan->buckets, "behind",
-        (json_int_t)scan->behind, "foreign", (json_int_t)scan->foreign, "groups",
-        (int)groups_of(scan), "nodes", (json_int_t)scan->nodes, "limiters", limiters, "keys", rows);
+        wr_json_append(&limiters, limiter_json(&scan->limiters[i]));
+    return json_pack(
+        "{s:s, s:s, s:I, s:I, s:I, s:I, s:i, s:o, s:o, s:I, s:o}", "prefix", scan->prefix, "by",
+        by_word(scan->by), "redis_time_us", (json_int_t)scan->now_us, "buckets",
+        (json_int_t)scan->buckets, "behind", (json_int_t)scan->behind, "foreign",
+        (json_int_t)scan->foreign, "groups", (int)groups_of(scan), "nodes",
+        number_or_null(scan->nodes_known, scan->nodes.count), "limiters", limiters,
+        "limiters_not_shown", (json_int_t)wr_top_hidden(scan), "keys", rows);
+}
+
+static bool write_json(FILE *out, const struct job *job, const struct wr_top_scan *scan,
+                       struct wr_fault *fault) {
     const size_t style = job->watch_ns != 0 ? JSON_COMPACT : JSON_INDENT(2);
-    const bool good = root != NULL && json_dumpf(root, out, style) == 0 && fputc('\n', out) != EOF;
+    json_t *root = report_json(scan);
+    if (root == NULL) return wr_fault(fault, "the report cannot be made as JSON: no memory for it");
+    const bool good = json_dumpf(root, out, style) == 0 && fputc('\n', out) != EOF;
     json_decref(root);
-    return good;
+    return good || wr_fault(fault, "%.200s: it cannot be written", job->output);
 }
 
 // Running -------------------------------------------------------------------------------------
@@ -284,8 +313,7 @@ static bool show(const struct job *job, FILE *out, struct wr_redis *redis,
     if (good && job->watch_ns != 0 && !job->json && isatty(STDOUT_FILENO))
         fputs("\033[H\033[2J", out);
     if (good && !job->json) write_text(out, &scan);
-    if (good && job->json && !write_json(out, job, &scan))
-        good = wr_fault(fault, "%.200s: it cannot be written", job->output);
+    if (good && job->json) good = write_json(out, job, &scan, fault);
     wr_top_scan_fini(&scan);
     return good;
 }
