@@ -1,6 +1,7 @@
 // test_cli_replay_bad.c - `weir replay` and bad input: named with file, line and remedy; the exit
 // code says whose fault it is; files appear whole or not at all. WEIR_BIN is the command.
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -191,6 +192,8 @@ static void a_failed_run_leaves_the_old_files_and_no_others(void **state) {
 // files by then. The pipe stays open until the signal has ended it: its own end would end it too.
 static void a_run_that_a_signal_ends_leaves_no_file(void **state) {
     (void)state;
+    signal(SIGHUP, SIG_DFL); // under nohup(1) it is ignored, and would stay so
+    signal(SIGTERM, SIG_DFL);
     struct folder folder = create_logs();
     size_t before = folder_count(&folder) + 3; // and out, err, pipe
     assert_int_equal(run_in(&folder,
