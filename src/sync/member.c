@@ -127,6 +127,8 @@ static void take_name(struct wr_member *member, const struct wr_synced_name *nam
         record->frozen_us = 0;
     } else if (record->slot != name->slot) {
         move(member, record, name->slot, name->fingerprint);
+        // The scan would have found that at the old place.
+        if (record->carried.granted_units != 0) queue(member, record, true, now_us);
     }
     wr_known_place(&member->keys, record, name->slot, name->fingerprint);
     see(record, now_us);
@@ -208,9 +210,9 @@ void wr_member_scan(struct wr_member *member, int64_t now_us) {
 // Forgetting.
 
 // A record goes once it has been quiet for long, and its slot has forgotten that it had handed the
-// key's name over, or has had another key at two looks, with a scan between them: a spill on its
-// way at the first is taken by the second. (A name that came late has moved the record to a slot
-// that the key had left: then the slot that it is in stays NAMED. See visit.)
+// key's name over, or has had another key at two looks, as far apart: a spill on its way at the
+// first is there by the second. (A name that came late has moved the record to a slot that the key
+// had left: then the slot that it is in stays NAMED. See visit.)
 static bool is_forgotten(void *context, struct wr_record *record) {
     const struct look *look = context;
     struct wr_member *member = look->member;
@@ -219,16 +221,18 @@ static bool is_forgotten(void *context, struct wr_record *record) {
     struct wr_node_side taken = {0};
     const bool there = weir_private_freeze(member->weir, record->slot, record->fingerprint,
                                            record->frozen_us, &taken);
-    if (there && taken.granted_units != 0) {
+    const bool more = there && (taken.granted_units != 0 || taken.denied_tokens != 0);
+    if (more) {
         member->pending_units += taken.granted_units;
         wr_side_add(&record->carried, &taken);
     }
-    if (record->carried.granted_units != 0) {
+    if (more || record->carried.granted_units != 0) {
         queue(member, record, false, look->now_us);
         return false;
     }
     if (there) return weir_private_unname(member->weir, record->slot, record->fingerprint);
     const bool again = record->gone;
+    record->seen_us = look->now_us;
     record->gone = true;
     return again;
 }

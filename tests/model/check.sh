@@ -10,8 +10,11 @@
 . "$(dirname "$0")/spin_run.sh"
 
 P1=live_count P2='bucket.*<=V' P3=lacked WRONG_V='ideal|newest' CYCLE='non-progress cycle'
-UNCOUNTED='missing|out' UNSEEN='unseen|standing' UNHEARD=unheard NAMELESS=nameless
-FULL=(-DSIDE -DCOUNT_MAX=1) NAMED=(-DNAMES=2 -DTAKES=1) FORGOTTEN=(-DNAMES=1 -DTAKES=1 -DFORGET)
+UNCOUNTED='missing|out' UNSEEN='unseen|standing' UNHEARD=unheard
+NAMELESS='nameless)' SPILL=nameless_spill
+FULL=(-DSIDE -DCOUNT_MAX=1) NAMED=(-DNAMES=2 -DTAKES=1)
+FORGOTTEN=(-DNAMES=1 -DTAKES=1 -DFORGET)
+UNKEPT=(-DNAMES=1 -DNO_MEMORY -DNAMELESS_SLOTS -DNAMELESS_SPILLS)
 
 # The larger ones first, so that the end is even.
 exhaust 'ring: 2 writers, 4 changes, 2 entries' version.pml \
@@ -47,24 +50,26 @@ exhaust 'ring: a reader sleeps a whole turn' version.pml \
 exhaust 'ring: 3 changes, 3 entries' version.pml -DCHANGES=3 -DRING=3 -DREADERS=1
 exhaust '3 keys, 2 ways, displacement' slot.pml -DDISPLACE -DKEYS=3 -DTAKES=2 -DTICKS=0
 
-exhaust 'synced: 3 deciders, full counts' synced.pml "${FULL[@]}" -DDECIDERS=3 -DTAKES=1
-exhaust 'synced: urgent marks, urgent first' synced.pml -DURGENT_FIRST -DURGENT -DEARLY=2
+exhaust 'synced: names, 2 slots' synced.pml -DSLOTS=2 "${NAMED[@]}"
+exhaust 'synced: names forgotten' synced.pml "${FORGOTTEN[@]}"
 exhaust 'synced: urgent marks' synced.pml -DEARLY=2
+exhaust 'synced: 3 deciders, full counts' synced.pml "${FULL[@]}" -DDECIDERS=3 -DTAKES=1
 exhaust 'synced: 3 deciders' synced.pml -DDECIDERS=3 -DTAKES=1
 exhaust 'synced: full counts' synced.pml "${FULL[@]}"
 exhaust 'synced: denials' synced.pml -DDENY
 exhaust 'synced' synced.pml
 exhaust 'synced: refunds' synced.pml -DREFUND
-exhaust 'synced: names' synced.pml "${NAMED[@]}"
-exhaust 'synced: names, spills look again' synced.pml \
-    -DSPILL_LOOKS_AGAIN -DNAMED_SPILLS "${NAMED[@]}"
-exhaust 'synced: names forgotten' synced.pml "${FORGOTTEN[@]}"
+exhaust 'synced: names, urgent marks' synced.pml -DEARLY=2 "${NAMED[@]}"
+exhaust 'synced: names, no memory, urgent marks' synced.pml "${UNKEPT[@]}" -DEARLY=2 -DTAKES=1
+exhaust 'synced: names, no memory, 1 key' synced.pml "${UNKEPT[@]}" -DKEYS=1
+exhaust 'synced: names forgotten, 2 slots, 1 key' synced.pml \
+    -DNAMELESS_SLOTS -DSLOTS=2 -DKEYS=1 "${FORGOTTEN[@]}"
 exhaust 'synced: a reset, full counts' synced.pml -DRESET "${FULL[@]}" -DTAKES=1
 exhaust 'synced: a reset' synced.pml -DRESET -DTAKES=1
-exhaust 'synced: 2 slots, urgent first' synced.pml \
-    -DURGENT_FIRST -DURGENT -DEARLY=2 -DSLOTS=2 -DTAKES=1
-exhaust 'synced: 2 slots of a line, urgent first' synced.pml \
-    -DURGENT_FIRST -DURGENT -DEARLY=2 -DSLOTS=2 -DONE_LINE -DTAKES=1
+exhaust 'synced: 2 slots, urgent marks' synced.pml -DEARLY=1 -DSLOTS=2 -DTAKES=1
+exhaust 'synced: 2 slots, urgent marks, 1 key' synced.pml -DEARLY=2 -DSLOTS=2 -DKEYS=1
+exhaust 'synced: 2 slots of a line, urgent marks' synced.pml \
+    -DEARLY=2 -DSLOTS=2 -DONE_LINE -DTAKES=1
 exhaust 'synced: 2 slots, full counts' synced.pml "${FULL[@]}" -DSLOTS=2 -DTAKES=1
 exhaust 'synced: 2 slots of a line, denials' synced.pml -DDENY -DSLOTS=2 -DONE_LINE -DTAKES=1
 exhaust 'synced: denials, full counts' synced.pml -DDENY "${FULL[@]}" -DTAKES=1
@@ -116,11 +121,14 @@ mutant 'ring: a larger burst at once' "$WRONG_V" version.pml -DNO_RAMP
 mutant 'ring: short cut stored without the claim' "$WRONG_V" version.pml \
     -DREADY_UNCLAIMED -DWRITERS=2 -DCHANGES=2 -DREADERS=1 -DRING=2 -DTICKS=0
 
-# Faults of the code as it stands, see synced.pml: to be found until it is changed.
-mutant 'synced: FAULT, an urgent mark is overlooked' $UNHEARD synced.pml -DURGENT -DEARLY=2
-mutant 'synced: FAULT, a named spill counts as lost' $NAMELESS synced.pml \
-    -DNAMED_SPILLS "${NAMED[@]}"
-
+mutant 'synced: forgotten while its spill is on the way' $SPILL synced.pml \
+    -DFORGET_AT_NEXT "${FORGOTTEN[@]}"
+mutant 'synced: what moved with a late name is not queued' missing synced.pml \
+    -DMOVED_UNQUEUED -DSLOTS=2 "${NAMED[@]}"
+mutant 'synced: touched marked before urgent' $UNHEARD synced.pml -DTOUCHED_FIRST -DEARLY=2
+mutant 'synced: urgent taken before touched' $UNHEARD synced.pml -DURGENT_TAKEN_FIRST -DEARLY=2
+mutant 'synced: urgent marks of other lines wiped' $UNHEARD synced.pml \
+    -DWIPE_URGENT -DEARLY=1 -DSLOTS=2 -DTAKES=1
 mutant 'synced: marked before the grant' $UNSEEN synced.pml -DMARK_BEFORE_CAS
 mutant 'synced: marked before the side is added to' $UNSEEN synced.pml \
     -DMARK_BEFORE_SIDE "${FULL[@]}"
@@ -136,11 +144,23 @@ mutant 'synced: reset without a spill' $UNCOUNTED synced.pml -DRESET_UNREPORTED 
 mutant 'synced: a spill in a cell not claimed' $UNCOUNTED synced.pml -DSPILL_UNCLAIMED
 mutant 'synced: named before the name is there' $NAMELESS synced.pml -DNAME_AFTER_CAS "${NAMED[@]}"
 mutant 'synced: no second look into the names' $NAMELESS synced.pml -DNO_SECOND_LOOK "${NAMED[@]}"
+mutant 'synced: no look into the names for a spill' $SPILL synced.pml \
+    -DNO_LOOK_FOR_SPILLS "${NAMED[@]}"
 mutant 'synced: a name forgotten, and its slot named' $NAMELESS synced.pml \
     -DFORGET_NAMED "${FORGOTTEN[@]}"
 mutant 'synced: a name forgotten by a store' $UNCOUNTED synced.pml \
     -DUNNAME_BY_STORE "${FORGOTTEN[@]}"
 mutant 'synced: a name forgotten at once' $NAMELESS synced.pml -DFORGET_AT_ONCE "${FORGOTTEN[@]}"
+mutant 'synced: forgotten at the first look' $SPILL synced.pml \
+    -DFORGET_AT_FIRST -DNAMELESS_SLOTS "${FORGOTTEN[@]}"
+mutant 'synced: a late name forgotten, its slot named' $NAMELESS synced.pml \
+    -DSLOTS=2 "${FORGOTTEN[@]}"
+mutant 'synced: what has no record is taken' unrecorded synced.pml \
+    -DLOSE_NAMELESS "${UNKEPT[@]}" -DTAKES=1
+mutant 'synced: renamed by a store' $UNCOUNTED synced.pml \
+    -DRENAME_BY_STORE "${UNKEPT[@]}" -DTAKES=1
+mutant 'synced: renamed and not touched again' $UNSEEN synced.pml \
+    -DRENAME_UNTOUCHED "${UNKEPT[@]}" -DTAKES=1
 mutant 'synced: killed before its mark' $UNSEEN synced.pml -DMARKER_KILLED
 
 finish

@@ -31,6 +31,8 @@
 #   exhaust: ring: 2 writers, 4 changes, 1 tick                    28.9     49   1235
 #   exhaust: ring: 2 writers, 4 changes, 4 entries                 21.9     39    967
 #   exhaust: ring: 2 writers, 2 readers                            12.6     25    636
+#   exhaust: synced: names forgotten, 2 slots                      20.8     39    980
+#   exhaust: synced: names forgotten, 2 slots, 1 key               17.9     34    826
 #   cycle: 2 takes                                                  0.9      4    213
 #   cycle: 3 takers                                                 2.7      7    440
 #   cycle: caller's clock, 2 takes                                  1.0      3    227
@@ -69,6 +71,10 @@ exhaust 'ring: 2 writers, 4 changes, 1 tick' version.pml \
 exhaust 'ring: 2 writers, 4 changes, 4 entries' version.pml \
     -DWRITERS=2 -DCHANGES=2 -DREADERS=1 -DRING=4 -DTICKS=0
 exhaust 'ring: 2 writers, 2 readers' version.pml -DWRITERS=2 -DCHANGES=1 -DRING=4 -DTICKS=0
+exhaust 'synced: names forgotten, 2 slots' synced.pml \
+    -DNAMELESS_SLOTS -DSLOTS=2 -DNAMES=1 -DFORGET -DTAKES=1
+exhaust 'synced: names forgotten, 2 slots, 1 key' synced.pml \
+    -DNAMELESS_SLOTS -DSLOTS=2 -DNAMES=1 -DFORGET -DKEYS=1
 cycle '2 takes' slot.pml -DTAKES=2 -DTICKS=1
 cycle '3 takers' slot.pml -DTAKERS=3 -DTICKS=0
 cycle "caller's clock, 2 takes" slot.pml -DCALLERS_CLOCK -DTAKES=2 -DTICKS=1

@@ -9,7 +9,7 @@
 
 models=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 JOBS=${JOBS:-2} MEMORY_MIB=${MEMORY_MIB:-3500} LIMIT_S=${LIMIT_S:-300} COMPRESS=${COMPRESS:-}
-DEPTH=20000
+DEPTH=100000
 export JOBS MEMORY_MIB LIMIT_S COMPRESS DEPTH models
 
 for tool in spin "${CC:=gcc}"; do
