@@ -192,15 +192,16 @@ static void apply_bucket(struct wr_strict *strict, struct wr_strict_lane *lane, 
 static void apply(struct wr_strict *strict, struct wr_strict_lane *lane,
                   const struct wr_strict_reply *reply, int64_t received_us) {
     uint32_t from = 0;
+    // First: who has its result finds it counted.
+    wr_strict_count(&strict->tally.calls, 1);
+    wr_strict_count(&strict->tally.keys, lane->call.keys);
     for (uint32_t k = 0; k < lane->call.keys; k++) {
         const uint32_t to = from + lane->call.buckets[k].asks;
         apply_bucket(strict, lane, from, to, wr_strict_lag_us(reply, k), reply->granted,
                      received_us);
         from = to;
     }
-    wr_strict_count(&strict->tally.keys, lane->call.keys);
     lane->call.keys = 0;
-    wr_strict_count(&strict->tally.calls, 1);
 }
 
 enum wr_wire_fault wr_strict_answer(struct wr_strict *strict, uint32_t group, const void *bytes,
