@@ -1,5 +1,5 @@
 // From a verdict in units to the caller's answer in tokens and nanoseconds, and the counters.
-#include "ask.h"
+#include "live.h"
 #include "synced.h"
 
 #include <string.h>
@@ -78,8 +78,7 @@ static void count_kind(struct weir *w, const struct wr_ask *ask, const struct wr
         return;
     default: break;
     }
-    wr_count(w, WR_granted, 1);
-    if (v->tokens != 1) wr_count(w, WR_tokens, v->tokens - 1);
+    wr_count_granted(w, v->tokens);
 }
 
 static void count_wait(struct weir *w, uint64_t ns) {
@@ -90,18 +89,19 @@ static void count_wait(struct weir *w, uint64_t ns) {
 void weir_private_count(struct weir *w, struct weir_key key, uint64_t cost, int result,
                         uint64_t retry_after_ns) {
     if (result == WEIR_GRANTED) {
-        wr_count(w, WR_granted, 1);
-        wr_count(w, WR_tokens, cost - 1);
+        wr_count_granted(w, cost);
         return;
     }
     wr_count_refusal(w, key, result);
     if (result == WEIR_DENIED) count_wait(w, retry_after_ns);
 }
 
-void weir_private_count_untracked(struct weir *w, uint64_t cost) {
-    wr_count(w, WR_granted, 1);
-    wr_count(w, WR_tokens, cost - 1);
+void weir_private_count_untracked(struct weir *w) {
     wr_count(w, WR_untracked, 1);
+}
+
+bool weir_private_is_dry_run(const struct weir *w) {
+    return w->dry_run;
 }
 
 int wr_answer(struct weir *w, const struct wr_ask *ask, const struct wr_now *now,

@@ -111,4 +111,6 @@ WEIR_API int weir_private_do(struct weir *limiter, const struct weir_ask *ask,
 // the waits and in weir_top.
 WEIR_API void weir_private_count(struct weir *limiter, struct weir_key key, uint64_t cost,
                                  int result, uint64_t retry_after_ns);
-WEIR_API void weir_private_count_untracked(struct weir *limiter, uint64_t cost); // under no limit
+// Beside that: the grant was one under no limit.
+WEIR_API void weir_private_count_untracked(struct weir *limiter);
+WEIR_API bool weir_private_is_dry_run(const struct weir *limiter);

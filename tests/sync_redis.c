@@ -107,3 +107,11 @@ long long test_redis_integer(redisContext *context, const char *format, ...) {
     freeReplyObject(reply);
     return integer;
 }
+
+void test_redis_expect(redisContext *context, const char *command, const char *text) {
+    redisReply *reply = redisCommand(context, command);
+    assert_non_null(reply);
+    if (reply->type != REDIS_REPLY_STRING || strcmp(reply->str, text) != 0)
+        fail_msg("%s: '%s', not '%s'", command, reply->str, text);
+    freeReplyObject(reply);
+}

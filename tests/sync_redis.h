@@ -18,6 +18,8 @@ redisContext *test_redis_connect(const struct test_redis *redis);
 // Runs a command that must succeed, and drops the reply.
 void test_redis_do(redisContext *context, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
+// Runs a command that must answer with this text.
+void test_redis_expect(redisContext *context, const char *command, const char *text);
 // Runs a command that must answer with an integer.
 long long test_redis_integer(redisContext *context, const char *format, ...)
     __attribute__((format(printf, 2, 3)));

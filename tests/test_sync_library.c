@@ -319,14 +319,6 @@ static void nodes_see_each_other_and_show_their_numbers(void **state) {
     node_close(&b);
 }
 
-static void expect_text(redisContext *context, const char *command, const char *text) {
-    redisReply *reply = redisCommand(context, command);
-    assert_non_null(reply);
-    if (reply->type != REDIS_REPLY_STRING || strcmp(reply->str, text) != 0)
-        fail_msg("%s: '%s', not '%s'", command, reply->str, text);
-    freeReplyObject(reply);
-}
-
 static void a_node_that_stops_leaves_its_last_numbers_and_goes(void **state) {
     (void)state;
     static const char long_key[] = "a key that is longer than the eighty-eight bytes which "
@@ -343,11 +335,11 @@ static void a_node_that_stops_leaves_its_last_numbers_and_goes(void **state) {
     assert_int_equal(node_ask(&node, weir_str("plain"), 6), 5);
     assert_int_equal(node_ask(&node, weir_str(long_key), 8), 5);
     assert_int_equal(weir_sync_stop(node.sync, 20 * WEIR_SECOND), WEIR_GRANTED);
-    expect_text(context, "HGET last:{0}a:mails:me granted", "15");
-    expect_text(context, "HGET last:{0}a:mails:me denied", "11");
-    expect_text(context, "HGET last:{0}a:mails:me reported", "15");
-    expect_text(context, "HGET last:{0}a:mails:me burst", "5");
-    expect_text(context, "HGET last:{0}a:mails:me groups", "4");
+    test_redis_expect(context, "HGET last:{0}a:mails:me granted", "15");
+    test_redis_expect(context, "HGET last:{0}a:mails:me denied", "11");
+    test_redis_expect(context, "HGET last:{0}a:mails:me reported", "15");
+    test_redis_expect(context, "HGET last:{0}a:mails:me burst", "5");
+    test_redis_expect(context, "HGET last:{0}a:mails:me groups", "4");
     assert_int_equal(test_redis_integer(context, "ZCARD last:{0}nodes"), 0);
     assert_int_equal(test_redis_integer(context, "ZCARD last:{0}nodes:mails"), 0);
     assert_int_equal(test_redis_integer(context, "ZCARD last:{0}d:mails:me"), 3);
@@ -413,7 +405,7 @@ static void a_new_limiter_of_a_name_publishes_its_own_denials(void **state) {
     assert_int_equal(node_ask(&node, weir_str("new"), 3), 1);
     assert_int_equal(weir_sync_stop(node.sync, 20 * WEIR_SECOND), WEIR_GRANTED);
     assert_int_equal(test_redis_integer(context, "ZCARD again:{0}d:mails:me"), 1);
-    expect_text(context, "ZSCORE again:{0}d:mails:me again:{0}mails:new", "2");
+    test_redis_expect(context, "ZSCORE again:{0}d:mails:me again:{0}mails:new", "2");
     redisFree(context);
     node_close(&node);
 }

@@ -228,16 +228,10 @@ static void the_numbers_of_a_strict_limiter_are_shown(void **state) {
     redisContext *context = test_redis_connect(&redis);
     char name[160];
     snprintf(name, sizeof name, "HGET weir:{0}a:numbers:%s denied", node_stats(&node).node);
-    redisReply *reply = redisCommand(context, name);
-    assert_int_equal(reply->type, REDIS_REPLY_STRING);
-    assert_string_equal(reply->str, "2");
-    freeReplyObject(reply);
+    test_redis_expect(context, name, "2");
     snprintf(name, sizeof name, "ZSCORE weir:{0}d:numbers:%s weir:{0}numbers:k",
              node_stats(&node).node);
-    reply = redisCommand(context, name);
-    assert_int_equal(reply->type, REDIS_REPLY_STRING);
-    assert_string_equal(reply->str, "2");
-    freeReplyObject(reply);
+    test_redis_expect(context, name, "2");
     redisFree(context);
     node_close(&node);
 }

@@ -17,12 +17,13 @@
 #include <time.h>
 
 #include "drive.h"
+#include "strict_wire.h"
 
 #define LIFE_MS 10000
 #define LIFE "10000"
 #define NAME_BYTES (3 * (WR_WIRE_NAME_MAX + 8))
-#define DENIED_LEFT "-33" // all but the DENIED_MAX highest are taken out
-#define DENIED_MAX 32 // keys of a limiter: their names are some 3 kB, and cost Redis 50 us
+#define DENIED_LEFT "-33" // the last rank taken out: DENIED_MAX are above it
+#define DENIED_MAX 32     // keys of a limiter: their names are some 3 kB, and cost Redis 50 us
 #define DENIED_NAME_BYTES (NAME_BYTES + WEIR_TOP_NAME_BYTES)
 #define WORDS_MAX (2 + 2 * DENIED_MAX)
 
@@ -147,29 +148,22 @@ static void show(struct command *c, const struct shown *shown) {
     put_life(c, name);
 }
 
-// As the key's bucket is named; or, of what weir_top cut off, apart.
+// As the key's bucket is named; what weir_top cut off, apart.
 static size_t name_denied(const struct command *c, const struct shown *shown,
                           const struct weir_top_key *key, char *out) {
-    unsigned char id[8];
-    const unsigned char *bytes = (const unsigned char *)key->name;
-    size_t count = key->length;
-    if (key->is_id) {
-        for (size_t i = 0; i < sizeof id; i++) id[i] = (unsigned char)(key->id >> 8 * i);
-        bytes = id;
-        count = sizeof id;
-    }
-    const uint32_t group = wr_wire_group(bytes, count, c->sync->groups_count);
-    const size_t lead = (size_t)(
-        key->truncated ? snprintf(out, NAME_BYTES, "%s{0}t:%s:", c->sync->prefix, shown->name)
-                       : snprintf(out, NAME_BYTES, "%s{%u}%s:", c->sync->prefix, (unsigned)group,
-                                  shown->name));
-    memcpy(out + lead, bytes, count);
-    return lead + count;
+    unsigned char bytes[WR_WIRE_KEY_MAX];
+    char limiter[WR_WIRE_NAME_MAX + 3];
+    const size_t count = wr_strict_name(
+        key->is_id ? weir_id(key->id) : weir_bytes(key->name, key->length), bytes);
+    const uint32_t group =
+        key->truncated ? 0 : wr_wire_group(bytes, count, c->sync->groups_count);
+    (void)snprintf(limiter, sizeof limiter, "%s%s", key->truncated ? "t:" : "", shown->name);
+    return wr_wire_bucket_name(c->sync->prefix, group, limiter, bytes, count, out,
+                               DENIED_NAME_BYTES);
 }
 
 // What a key was denied only grows, and so do the numbers in the set; a key that weir_top has
-// dropped stays until others push it out.
-// (An earlier limiter of this name is another matter.)
+// dropped stays until others push it out. (What an earlier limiter of this name left goes first.)
 static void show_denied(struct command *c, const struct shown *shown) {
     struct weir_top_key keys[DENIED_MAX];
     char set[NAME_BYTES], names[DENIED_MAX][DENIED_NAME_BYTES];

@@ -9,11 +9,6 @@
 #include "drive_lane.h"
 #include "say.h"
 
-void wr_drive_count(_Atomic uint64_t *count, uint64_t more) {
-    const uint64_t before = atomic_load_explicit(count, memory_order_relaxed); // R1
-    atomic_store_explicit(count, before + more, memory_order_relaxed);         // R1
-}
-
 struct wr_drive *wr_drive_first(const struct weir_sync *sync) {
     return atomic_load_explicit(&sync->drives, memory_order_acquire); // P1
 }

@@ -56,9 +56,6 @@ struct wr_drive {
     struct wr_drive_lane lanes[]; // groups
 };
 
-// The thread's: adds to a count of its own.
-void wr_drive_count(_Atomic uint64_t *count, uint64_t more);
-
 // With the lock.
 int wr_drive_add(struct weir_sync *sync, struct weir *limiter, const char *name,
                  const struct weir_sync_limiter_options *options, struct weir_error *error);

@@ -29,8 +29,8 @@ static void remember(struct wr_drive *drive, const char *what, const char *words
 void wr_lane_drop(struct wr_drive *drive, uint32_t group) {
     struct wr_drive_lane *lane = lane_of(drive, group);
     if (lane->conn != NULL) {
-        wr_drive_count(&drive->counts.bytes_out, wr_conn_bytes_out(lane->conn));
-        wr_drive_count(&drive->counts.bytes_in, wr_conn_bytes_in(lane->conn));
+        wr_strict_count(&drive->counts.bytes_out, wr_conn_bytes_out(lane->conn));
+        wr_strict_count(&drive->counts.bytes_in, wr_conn_bytes_in(lane->conn));
     }
     wr_conn_close(lane->conn);
     lane->conn = NULL;
@@ -66,7 +66,7 @@ static void open_to(struct wr_drive *drive, uint32_t group, const char *host, ui
     lane->phase = WR_DRIVE_OPENING;
     lane->since_us = wr_sync_now_us();
     if (lane->conn != NULL) return;
-    wr_drive_count(&drive->counts.disconnects, 1);
+    wr_strict_count(&drive->counts.disconnects, 1);
     remember(drive, "no connection to Redis", error.text);
     fail(drive, group, 0);
 }
@@ -112,7 +112,7 @@ void wr_lane_tick(struct wr_drive *drive, uint32_t group, int64_t now_us) {
     case WR_DRIVE_LOADING:
     case WR_DRIVE_SENT:
         if (now_us - lane->since_us <= patience_us(drive, lane->phase)) break;
-        wr_drive_count(&drive->counts.timeouts, 1);
+        wr_strict_count(&drive->counts.timeouts, 1);
         remember(drive, "Redis did not answer in time", "its connection is given up");
         fail(drive, group, 0);
         break;
@@ -143,7 +143,7 @@ static void refused(struct wr_drive *drive, uint32_t group, const struct wr_conn
     (void)snprintf(words, sizeof words, "%.*s", (int)(reply->bytes < 95 ? reply->bytes : 95),
                    reply->text);
     const enum wr_wire_error error = wr_wire_error_of(reply->text, reply->bytes);
-    wr_drive_count(&drive->counts.refused, 1);
+    wr_strict_count(&drive->counts.refused, 1);
     lane->phase = WR_DRIVE_READY;
     const enum wr_wire_reaction reaction =
         wr_strict_refused(drive->strict, group, reply->text, reply->bytes);
@@ -165,13 +165,13 @@ static void not_opened(struct wr_drive *drive, uint32_t group, const struct wr_c
     (void)snprintf(words, sizeof words, "%.*s", (int)(reply->bytes < 95 ? reply->bytes : 95),
                    reply->text);
     const enum wr_wire_error error = wr_wire_error_of(reply->text, reply->bytes);
-    wr_drive_count(&drive->counts.refused, 1);
+    wr_strict_count(&drive->counts.refused, 1);
     remember(drive, wr_wire_error_text(error), words);
     fail(drive, group, wr_wire_reaction_of(error) == WR_WIRE_CONFIG ? CONFIG_WAIT_US : 0);
 }
 
 static void garbled(struct wr_drive *drive, uint32_t group) {
-    wr_drive_count(&drive->counts.garbage, 1);
+    wr_strict_count(&drive->counts.garbage, 1);
     remember(drive, "what answers at the url is no Redis of this sync", "check its host and port");
     fail(drive, group, CONFIG_WAIT_US);
 }
@@ -221,7 +221,7 @@ void wr_lane_work(struct wr_drive *drive, uint32_t group, short ready) {
         case WR_CONN_REPLY: replied(drive, group, &reply); break;
         case WR_CONN_REFUSED: not_opened(drive, group, &reply); break;
         case WR_CONN_LOST:
-            wr_drive_count(&drive->counts.disconnects, 1);
+            wr_strict_count(&drive->counts.disconnects, 1);
             remember(drive, "no connection to Redis", wr_conn_words(lane->conn));
             fail(drive, group, 0);
             break;

@@ -4,6 +4,7 @@
 #include <time.h>
 
 #include "strict_inside.h"
+#include "synced.h"
 
 static int64_t monotonic_us(void *context) {
     struct timespec now;
@@ -30,7 +31,7 @@ static void init(struct wr_strict *strict, const struct wr_strict_options *optio
     for (uint32_t i = 0; i < options->groups; i++)
         lanes[i].seq = now_us > 0 ? (uint64_t)now_us : 0;
     wr_strict_set_generation(strict, options->generation);
-    wr_strict_note_dry_run(strict);
+    strict->dry_run = weir_private_is_dry_run(options->limiter);
     wr_strict_close(strict);
 }
 

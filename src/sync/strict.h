@@ -127,6 +127,8 @@ struct wr_strict_counts {
     uint64_t bridged_tokens; // granted by the outage policy, and never charged
 };
 void wr_strict_counts(const struct wr_strict *strict, struct wr_strict_counts *counts);
+// Adds to a count that this thread alone changes, and others read.
+void wr_strict_count(_Atomic uint64_t *count, uint64_t more);
 uint64_t wr_strict_memory_bytes(const struct wr_strict *strict);
 
 // common.lua and strict.lua, and their bytes (without the 0 at the end). SCRIPT LOAD answers with

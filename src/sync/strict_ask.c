@@ -58,10 +58,8 @@ int wr_strict_local(const struct wr_strict *strict, enum weir_kind kind, struct 
 // What the limiter's own statistics say of it is what its asks were answered.
 static void count_result(const struct wr_strict *strict, const struct weir_sync_ask *ask,
                          int result) {
-    struct weir *limiter = strict->options.limiter;
     if (result < 0) return; // as of any limiter, a failure counts nothing there
-    if (result == WR_STRICT_UNLIMITED) weir_private_count_untracked(limiter, ask->cost);
-    else weir_private_count(limiter, ask->key, ask->cost, result, ask->retry_after_ns);
+    weir_private_count(strict->options.limiter, ask->key, ask->cost, result, ask->retry_after_ns);
 }
 
 static bool push(struct wr_strict *strict, struct weir_sync_ask *ask) {
@@ -114,7 +112,6 @@ static void tally(struct wr_strict *strict, int result) {
 
 void wr_strict_settle(struct wr_strict *strict, struct weir_sync_ask *ask, int result) {
     count_result(strict, ask, result);
-    if (result == WR_STRICT_UNLIMITED) result = WEIR_GRANTED;
     if (strict->dry_run) result = WEIR_GRANTED; // whatever it would have been
     void (*done)(struct weir_sync_ask *, void *) = ask->done;
     void *context = ask->context;
@@ -144,7 +141,6 @@ static int take_share(struct wr_strict *strict, const struct weir_sync_ask *ask,
 
 void wr_strict_give_up(struct wr_strict *strict, struct weir_sync_ask *ask) {
     const enum weir_sync_outage outage = strict->options.outage;
-    wr_strict_note_dry_run(strict); // it may be that no call was ever made
     const uint64_t nodes = outage == WEIR_SYNC_OPEN ? 1 : strict->options.expected_nodes;
     struct weir_answer answer = WEIR_ANSWER_INIT;
     int result = WEIR_EUNSYNCED;

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "strict_inside.h"
+#include "synced.h"
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
@@ -27,18 +28,10 @@ static struct weir_sync_ask *take_first(struct wr_strict_lane *lane) {
     return ask;
 }
 
-void wr_strict_note_dry_run(struct wr_strict *strict) {
-    struct weir_answer answer = WEIR_ANSWER_INIT;
-    (void)wr_strict_local(strict, WEIR_PEEK, weir_id(0), UINT64_MAX, (struct weir_weight){0, 0},
-                          &answer);
-    strict->dry_run = answer.would_deny;
-}
-
 // The limit as it is now. False: nothing is asked of Redis under it.
-static bool read_limit(struct wr_strict *strict, struct wr_strict_limit *limit) {
+static bool read_limit(const struct wr_strict *strict, struct wr_strict_limit *limit) {
     struct weir_limit tokens;
     weir_get_limit(strict->options.limiter, &tokens);
-    wr_strict_note_dry_run(strict);
     limit->tokens = tokens;
     return wr_strict_limit_init(limit, &tokens, wr_strict_generation(strict));
 }
@@ -53,7 +46,8 @@ static void settle_without_redis(struct wr_strict *strict, struct wr_strict_lane
         struct weir_sync_ask *next = wr_strict_next(ask);
         ask->remaining = all ? UINT64_MAX : 0;
         ask->retry_after_ns = all ? 0 : WEIR_FOREVER;
-        wr_strict_settle(strict, ask, all ? WR_STRICT_UNLIMITED : WEIR_DENIED);
+        if (all) weir_private_count_untracked(strict->options.limiter);
+        wr_strict_settle(strict, ask, all ? WEIR_GRANTED : WEIR_DENIED);
         ask = next;
     }
 }

@@ -40,7 +40,7 @@ struct wr_strict {
     _Alignas(64) struct wr_strict_options options;
     _Atomic uint32_t generation;
     bool injected; // the clock is the caller's, and so may the limiter's be
-    bool dry_run;  // of the limiter, as last seen
+    bool dry_run;  // of the limiter
     int64_t wake_us;
     struct wr_strict_tally tally;
     struct wr_strict_lane *lanes; // groups; the sync's thread's
@@ -58,20 +58,13 @@ static inline struct weir_sync_ask *wr_strict_next(const struct weir_sync_ask *a
 // Carries out a kind of ask on the limiter's own bucket.
 int wr_strict_local(const struct wr_strict *strict, enum weir_kind kind, struct weir_key key,
                     uint64_t cost, struct weir_weight weight, struct weir_answer *answer);
-#define WR_STRICT_UNLIMITED 1000 // a grant under no limit
 // Publishes the result; the ask is its owner's again when this returns.
 void wr_strict_settle(struct wr_strict *strict, struct weir_sync_ask *ask, int result);
 // Settles an ask that Redis did not answer, by the outage policy.
 void wr_strict_give_up(struct wr_strict *strict, struct weir_sync_ask *ask);
 // Moves what is on the stack to the lanes.
 void wr_strict_collect(struct wr_strict *strict);
-// Adds to a count, which this thread alone changes.
-void wr_strict_count(_Atomic uint64_t *count, uint64_t more);
 uint32_t wr_strict_generation(const struct wr_strict *strict);
-
-// strict_call.c
-// Looks whether the limiter grants whatever it would deny.
-void wr_strict_note_dry_run(struct wr_strict *strict);
 
 // strict_local.c
 // Takes over that Redis' bucket of `key` was full `lag_us` after a moment between the two times.
