@@ -16,9 +16,9 @@ redis-server --port 0 --unixsocket "$folder/redis.sock" --dir "$folder" --save '
     --appendonly no >"$folder/log" 2>&1 &
 server=$!
 for ((i = 0; i < 1000; i++)); do
-    [ -S "$folder/redis.sock" ] && break
+    redis-cli -s "$folder/redis.sock" ping >/dev/null 2>&1 && break # its file is there before it
     kill -0 "$server" 2>/dev/null || break
     sleep 0.01
 done
-[ -S "$folder/redis.sock" ] || { echo "redis-server did not start:"; cat "$folder/log"; exit 1; }
+redis-cli -s "$folder/redis.sock" ping >/dev/null 2>&1 || { echo "redis-server did not start:"; cat "$folder/log"; exit 1; }
 WEIR_REDIS=unix:$folder/redis.sock "$@"
